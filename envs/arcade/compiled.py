@@ -1,0 +1,77 @@
+"""How the rules are compiled: two decorators around ``numba.njit``.
+
+``rule`` compiles one small function; ``kernel`` compiles one that Python calls, and keeps the
+machine code on disk.  Numba alone would look only at the kernel's own file to decide whether the
+code on disk is still good, and would go on running yesterday's rules after an edit of another
+file.  Here the cache folder carries a digest of every source file a kernel may have been built
+from, so stale code is never found.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_RULES = Path(__file__).resolve().parent
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
+
+
+def rule(function: F) -> F:
+    """Compile ``function`` for use inside other compiled functions."""
+    compiled: F = numba.njit(**_OPTIONS)(function)
+    return compiled
+
+
+def kernel(function: F) -> F:
+    """Compile ``function`` for use from Python, with its machine code kept on disk."""
+    source = Path(inspect.getfile(function)).resolve().parent
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(cache_root() / _digest(source))
+    try:
+        compiled: F = numba.njit(cache=True, **_OPTIONS)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+    return compiled
+
+
+@functools.cache
+def cache_root() -> Path:
+    """Folder of the compile cache: ``TEMPEST_AGENT_CACHE``, else the user's cache folder.
+
+    Falls back to the temporary folder where the user's is not writable.
+    """
+    chosen = os.environ.get("TEMPEST_AGENT_CACHE")
+    if chosen:
+        return Path(chosen)
+    if sys.platform == "win32":
+        home = Path(os.environ.get("LOCALAPPDATA", Path.home()))
+    else:
+        home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    root = home / "tempest-agent"
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=root):
+            return root
+    except OSError:
+        return Path(tempfile.gettempdir()) / f"tempest-agent-{os.getuid()}"
+
+
+@functools.cache
+def _digest(source: Path) -> str:
+    digest = hashlib.sha256(numba.__version__.encode())
+    for folder in sorted({_RULES, source}):
+        for file in sorted(folder.rglob("*")):
+            if file.suffix in {".py", ".json"}:
+                digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""The picture: a RAM image drawn the way the colour vector monitor shows it."""

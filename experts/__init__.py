@@ -1,0 +1,1 @@
+"""Teachers: scripted players that read the RAM image and nothing else."""
