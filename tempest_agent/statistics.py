@@ -1,0 +1,57 @@
+"""Summaries of a set of scores: interquartile mean and its bootstrap interval.
+
+Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice":
+the interquartile mean with a stratified bootstrap interval says more from few games than a mean
+or a median does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+BOOTSTRAP_SEED = 20210830
+"""Fixed, so that the same scores always give the same interval."""
+
+
+def interquartile_mean(scores: ArrayLike) -> float:
+    """Mean of ``scores`` (shape ``(n,)``, n >= 1) without the lowest and the highest quarter.
+
+    ``floor(n / 4)`` scores are left out at either end, as a 25 % trimmed mean does.
+    """
+    values = np.sort(np.asarray(scores, np.float64))
+    if values.ndim != 1 or not values.size:
+        raise ValueError("scores must be a one-dimensional array of at least one score")
+    return float(_trimmed_means(values[None])[0])
+
+
+def bootstrap_interval(
+    strata: Sequence[ArrayLike], confidence: float = 0.95, resamples: int = 2_000
+) -> tuple[float, float]:
+    """Percentile bootstrap interval of the interquartile mean over all scores.
+
+    ``strata`` are the groups of scores (one a start level, say).  Every resample draws, with
+    replacement, from each group as many scores as the group has, so that no resample changes the
+    proportion between the groups.
+    """
+    groups = [np.asarray(group, np.float64) for group in strata]
+    if not groups or any(group.ndim != 1 or not group.size for group in groups):
+        raise ValueError("every stratum must be a one-dimensional array of at least one score")
+    random = np.random.default_rng(BOOTSTRAP_SEED)
+    drawn = np.concatenate(
+        [group[random.integers(0, group.size, (resamples, group.size))] for group in groups],
+        axis=1,
+    )
+    means = _trimmed_means(np.sort(drawn, axis=1))
+    tail = (1.0 - confidence) / 2.0
+    low, high = np.quantile(means, [tail, 1.0 - tail])
+    return float(low), float(high)
+
+
+def _trimmed_means(ordered: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of the middle half of each sorted row of ``ordered``, shape ``(rows, n)``."""
+    cut = ordered.shape[1] // 4
+    middle = ordered[:, cut : ordered.shape[1] - cut]
+    return np.asarray(middle.mean(axis=1), np.float64)
