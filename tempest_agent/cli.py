@@ -1,0 +1,115 @@
+"""The command ``tempest-agent``.
+
+Exit codes: 0 fine, 2 the user's mistake (one line on stderr), 1 a fault of this program, 130
+ended by Ctrl-C.  Results go to stdout, everything else to stderr.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from importlib import import_module, metadata
+from typing import Any
+
+import click
+
+from tempest_agent.errors import UserError, unknown_name
+
+EXIT_FAULT = 1
+EXIT_USER = 2
+EXIT_INTERRUPTED = 130
+
+COMMANDS: dict[str, tuple[str, str, str]] = {
+    "train": ("train", "train", "Train an agent, or go on with a run (--resume)."),
+    "play": ("play", "play", "Watch or film a game, or play one yourself."),
+    "eval": ("evaluate", "evaluate", "Score a policy over a fixed set of games."),
+    "verify": ("verify", "verify", "Compare the simulator with recordings of the machine."),
+    "bench": ("bench", "bench", "Measure speed, as ratios where there is a baseline."),
+}
+"""Command -> module in ``tempest_agent.commands``, function in it, and what it does.
+
+The modules are imported when their command runs: ``--help`` needs no torch.
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported on use, and which turns errors into exit codes."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, function, _ = COMMANDS[cmd_name]
+        command = getattr(import_module(f"tempest_agent.commands.{module}"), function)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise UserError(unknown_name("command", args[0], COMMANDS))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry[2]) for name, entry in COMMANDS.items()])
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command and end the process with its exit code."""
+        try:
+            code = super().main(
+                args, prog_name, complete_var, False, windows_expand_args, **extra
+            )
+        except UserError as error:
+            code = _complain(str(error), EXIT_USER)
+        except click.ClickException as error:
+            code = _complain(_one_line(error), EXIT_USER)
+        except (click.Abort, KeyboardInterrupt):
+            code = _complain("interrupted", EXIT_INTERRUPTED)
+        except BrokenPipeError:
+            sys.stderr.close()  # The reader went away: there is nobody to tell.
+            code = 0
+        except Exception:
+            traceback.print_exc()
+            code = _complain("this is a fault of tempest-agent, not yours", EXIT_FAULT)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str, code: int) -> int:
+    click.echo(f"tempest-agent: {message}", err=True)
+    return code
+
+
+def _one_line(error: click.ClickException) -> str:
+    """A click error as one line that says where help is."""
+    message = " ".join(error.format_message().split())
+    context = getattr(error, "ctx", None)
+    where = f" (see {context.command_path} --help)" if context is not None else ""
+    return message + where
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(metadata.version("tempest-agent"), prog_name="tempest-agent")
+def cli() -> None:
+    """Atari's Tempest as an environment, its teacher, and an agent that learns from it."""
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    cli(prog_name="tempest-agent")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Progress on stderr: a bar on a terminal, a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TextIO
+
+from tqdm import tqdm
+
+PLAIN_INTERVAL = 10.0
+"""Seconds between two lines where stderr is not a terminal."""
+
+
+class Progress:
+    """How much of ``total`` is done, with the rate and the time left.
+
+    ``start`` is what had been done before (a resumed run): it counts as done but not as fast.
+    Use it as a context manager.
+    """
+
+    def __init__(
+        self, total: int, unit: str, label: str, start: int = 0, stream: TextIO | None = None
+    ) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._total, self._unit, self._label = total, unit, label
+        self._start = self._done = start
+        self._began = time.monotonic()
+        self._next_line = self._began + PLAIN_INTERVAL
+        self._bar: tqdm[None] | None = None
+        if self._stream.isatty():
+            self._bar = tqdm(
+                total=total,
+                initial=start,
+                unit=f" {unit}",
+                unit_scale=True,
+                desc=label,
+                file=self._stream,
+                dynamic_ncols=True,
+                leave=False,
+            )
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def update(self, done: int) -> None:
+        """``done`` of the total are finished now."""
+        if self._bar is not None:
+            self._bar.update(done - self._done)
+        self._done = done
+        now = time.monotonic()
+        if self._bar is None and now >= self._next_line:
+            self._next_line = now + PLAIN_INTERVAL
+            self._write(self._line(now))
+
+    def message(self, text: str) -> None:
+        """Print ``text`` on a line of its own, above the bar."""
+        if self._bar is not None:
+            self._bar.write(text, file=self._stream)
+        else:
+            self._write(text)
+
+    def _line(self, now: float) -> str:
+        rate = (self._done - self._start) / max(now - self._began, 1e-9)
+        share = 100.0 * self._done / max(self._total, 1)
+        left = (self._total - self._done) / rate if rate > 0 else float("inf")
+        return (
+            f"{self._label}: {self._done:,}/{self._total:,} {self._unit} ({share:.0f} %), "
+            f"{rate:,.0f}/s, {duration(left)} left"
+        )
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+
+def duration(seconds: float) -> str:
+    """``seconds`` as people say it.
+
+    >>> duration(42), duration(200), duration(7300)
+    ('42 s', '3 min 20 s', '2 h 1 min')
+    """
+    if seconds == float("inf"):
+        return "unknown time"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

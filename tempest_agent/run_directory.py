@@ -1,0 +1,183 @@
+"""Where a training run keeps its files, and how it never touches another run's.
+
+A run directory holds::
+
+    config.yaml       the resolved configuration
+    run.json          command lines, time, git commit and versions (one entry a start or resume)
+    metrics.csv       one row a log line
+    events.out.*      the same for TensorBoard
+    checkpoints/      step_*.pt, the newest ones and the best
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import IO, Any
+
+from tempest_agent.errors import UserError
+
+RUNS_FOLDER = "runs"
+CONFIG_FILE = "config.yaml"
+RUN_FILE = "run.json"
+METRICS_FILE = "metrics.csv"
+CHECKPOINT_FOLDER = "checkpoints"
+LATEST = Path(CHECKPOINT_FOLDER) / "latest.pt"
+"""The newest checkpoint of any run, relative to the current directory."""
+
+_VERSIONED = ("tempest-agent", "numpy", "numba", "torch", "gymnasium", "stable-baselines3")
+
+
+def create_run(name: str, seed: int, chosen: Path | None = None) -> Path:
+    """Make the folder of a new run and return it.
+
+    ``chosen`` is the folder the user asked for; without it, ``runs/<name>-<time>-s<seed>`` in the
+    current directory.  A folder that holds anything is refused.
+    """
+    if chosen is not None:
+        return _make_chosen(chosen)
+    stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
+    for attempt in range(1, 1000):
+        path = Path(RUNS_FOLDER) / (stem if attempt == 1 else f"{stem}-{attempt}")
+        try:
+            _make(path / CHECKPOINT_FOLDER)
+        except FileExistsError:
+            continue
+        return path
+    raise UserError(f"a thousand runs named {stem} exist already: choose a folder with --run-dir")
+
+
+def find_run(asked: Path | None) -> Path:
+    """The run to resume: the folder ``asked`` for (or that of a file in it), or the newest one."""
+    if asked is None:
+        runs = [file.parent for file in Path(RUNS_FOLDER).glob(f"*/{RUN_FILE}")]
+        if not runs:
+            raise UserError(
+                f"nothing to resume: no run in {Path(RUNS_FOLDER).resolve()}; "
+                "give the run's folder (--resume PATH) or change to where it was started"
+            )
+        return max(runs, key=lambda run: (run / RUN_FILE).stat().st_mtime_ns)
+    if not asked.exists():
+        raise UserError(
+            f"cannot resume {asked}: there is no such folder or file; "
+            "give a run's folder, or leave the path out for the newest run"
+        )
+    for folder in (asked, asked.parent, asked.parent.parent):
+        if (folder / RUN_FILE).is_file():
+            return folder
+    raise UserError(
+        f"cannot resume {asked}: it is not part of a run (no {RUN_FILE} beside it); "
+        "give a run's folder, or a checkpoint inside one"
+    )
+
+
+def record_start(run: Path, resumed_at: int | None = None) -> None:
+    """Add this start of the program to the run's ``run.json``."""
+    starts: list[dict[str, Any]] = []
+    file = run / RUN_FILE
+    if file.exists():
+        starts = json.loads(file.read_text())["starts"]
+    starts.append(
+        {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "command": shlex.join(["tempest-agent", *sys.argv[1:]]),
+            "resumed_at_step": resumed_at,
+            "git_commit": git_commit(),
+            "python": platform.python_version(),
+            "platform": platform.platform(),
+            "cpus": os.cpu_count(),
+            "versions": {name: _version(name) for name in _VERSIONED},
+        }
+    )
+    with _replacing(file) as new:
+        new.write((json.dumps({"starts": starts}, indent=2) + "\n").encode())
+
+
+def git_commit() -> str | None:
+    """The commit of this program's source, with ``-dirty`` if changed; None outside a checkout."""
+    folder = Path(__file__).parent
+
+    def git(*arguments: str) -> str | None:
+        try:
+            done = subprocess.run(
+                ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        return done.stdout.strip() if done.returncode == 0 else None
+
+    # An installed copy may lie inside somebody else's checkout: ask whether git knows this file.
+    if git("ls-files", "--error-unmatch", Path(__file__).name) is None:
+        return None
+    commit = git("rev-parse", "HEAD")
+    return f"{commit}-dirty" if commit and git("status", "--porcelain", "-uno") else commit
+
+
+def publish(checkpoint: Path, target: Path) -> None:
+    """Copy ``checkpoint`` to ``target`` so that a whole file is there at any moment."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _replacing(target) as copy, checkpoint.open("rb") as source:
+        shutil.copyfileobj(source, copy)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that takes the place of ``path`` once it is complete and on the disk."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _make_chosen(path: Path) -> Path:
+    if path.exists() and not path.is_dir():
+        raise UserError(f"--run-dir {path} is a file: give a folder that is new or empty")
+    if path.is_dir() and any(path.iterdir()):
+        if (path / RUN_FILE).exists():
+            raise UserError(
+                f"--run-dir {path} holds another run: go on with it by --resume {path}, "
+                "or give a new folder"
+            )
+        raise UserError(f"--run-dir {path} is not empty: give a folder that is new or empty")
+    _make(path / CHECKPOINT_FOLDER)
+    return path
+
+
+def _make(folder: Path) -> None:
+    """Make ``folder``, which must not exist, and check that files can be written there."""
+    try:
+        folder.mkdir(parents=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {folder}: {error.strerror}; "
+            "give a folder of your own with --run-dir, or change its permissions"
+        ) from error
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
