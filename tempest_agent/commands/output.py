@@ -1,0 +1,45 @@
+"""How the measuring commands print: one JSON object on stdout, or a table."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def json_option(command: F) -> F:
+    """The flag ``--json``, given to ``command`` as ``as_json``."""
+    option = click.option(
+        "--json", "as_json", is_flag=True, help="Print one JSON object on stdout, nothing else."
+    )
+    return option(command)
+
+
+@contextmanager
+def only_results_on_stdout() -> Iterator[None]:
+    """Whatever libraries print inside goes to stderr."""
+    stdout, sys.stdout = sys.stdout, sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout = stdout
+
+
+def print_json(result: Mapping[str, Any]) -> None:
+    """Print ``result`` as one line; NaN and infinity are faults, not JSON."""
+    click.echo(json.dumps(result, allow_nan=False))
+
+
+def print_table(rows: Iterable[tuple[str, str]], title: str) -> None:
+    """Print ``title`` and below it the rows, names and texts in two columns."""
+    lines = list(rows)
+    width = max((len(name) for name, _ in lines), default=0)
+    click.echo(title)
+    for name, text in lines:
+        click.echo(f"  {name:<{width}}  {text}")
