@@ -1,1 +1,22 @@
-"""Teachers: scripted players that read the RAM image and nothing else."""
+"""Teachers: scripted players that read the RAM image and nothing else.
+
+``make_teacher(name)`` builds one of them; ``interface.Teacher`` is what they have in common.
+"""
+
+from .interface import PendingInputs, Teacher
+from .novice import Novice
+from .random_player import RandomPlayer
+from .registry import TEACHER_NAMES, make_teacher
+from .scripted import ScriptedExpert
+from .weights import Weights
+
+__all__ = [
+    "TEACHER_NAMES",
+    "Novice",
+    "PendingInputs",
+    "RandomPlayer",
+    "ScriptedExpert",
+    "Teacher",
+    "Weights",
+    "make_teacher",
+]

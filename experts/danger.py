@@ -1,0 +1,111 @@
+"""The danger table: which lane is deadly in which of the next ticks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tempest_agent.envs.arcade.compiled import rule
+from tempest_agent.envs.arcade.memory import (
+    CARGO_MASK,
+    ENEMY_SHOT_SLOTS,
+    ENEMY_SLOTS,
+    FLAG_MOVING_DOWN,
+    FUSEBALL,
+    KIND_FLIPPING,
+    KIND_MASK,
+    PULSAR,
+    RIM_DEPTH,
+    TANKER,
+    Ram,
+)
+
+from .fuseballs import forecast_fuseball, mark_spoke
+from .plan import HORIZON, LETHAL, Plan, mark
+from .pulsars import forecast_pulsar, forecast_pulse, mark_pulses
+from .scripts import RIM, RIM_END
+from .walkers import forecast_arrival, forecast_walker, kind_speed, ticks_to_depth
+from .weights import WeightsRecord
+
+CARGO_PULSARS = 2
+CARGO_FUSEBALLS = 3
+SPLIT_DEPTH = 0x20
+
+
+@rule
+def is_walker(ram: Ram, slot: int) -> bool:
+    """Whether the enemy walks the rim.  Its program tells: a pulsar keeps its kind up there."""
+    return RIM <= np.int64(ram.enemy_script_pc[slot]) < RIM_END
+
+
+@rule
+def forecast_enemy_shots(ram: Ram, danger: Any) -> None:
+    """Mark the one tick in which each enemy shot passes the rim."""
+    velocity = np.int64(ram.enemy_shot_speed_int) * 256 + np.int64(ram.enemy_shot_speed_frac)
+    speed = max(65536 - velocity, 1)
+    for slot in range(ENEMY_SHOT_SLOTS):
+        depth = np.int64(ram.enemy_shot_depth[slot]) * 256 + np.int64(ram.enemy_shot_frac[slot])
+        if depth < 256:
+            continue
+        tick = 0
+        if depth - speed >= RIM_DEPTH * 256:
+            tick = (depth - RIM_DEPTH * 256) // speed
+        mark(danger, tick, np.int64(ram.enemy_shot_lane[slot]), LETHAL)
+
+
+@rule
+def forecast_split(ram: Ram, plan: Plan, slot: int, weights: WeightsRecord) -> None:
+    """Mark what a tanker with pulsars or fuseballs lets out when it splits short of the rim."""
+    cargo = np.int64(ram.enemy_flags[slot]) & CARGO_MASK
+    lane = np.int64(ram.enemy_lane[slot]) & 15
+    split = ticks_to_depth(ram, slot, kind_speed(ram, TANKER), SPLIT_DEPTH * 256)
+    if split >= HORIZON:
+        return
+    lower = (lane - 1) & 15
+    if ram.well_open and lower == 15:
+        lower = 0
+    upper = (lower + 2) & 15
+    if ram.well_open and upper == 15:
+        upper = 14
+    if cargo == CARGO_PULSARS and weights.knows_pulsars:
+        mark_pulses(plan, split, HORIZON, lower)
+        mark_pulses(plan, split, HORIZON, upper)
+    elif cargo == CARGO_FUSEBALLS and weights.knows_fuseballs:
+        climb = (SPLIT_DEPTH - RIM_DEPTH - 2) * 256 // kind_speed(ram, FUSEBALL)
+        mark_spoke(plan.danger, split + climb, lower)
+        mark_spoke(plan.danger, split + climb, upper)
+
+
+@rule
+def forecast_enemy(
+    ram: Ram, plan: Plan, slot: int, player_lane: int, weights: WeightsRecord
+) -> None:
+    """Mark the dangers of the enemy in ``slot``."""
+    kind = np.int64(ram.enemy_kind[slot]) & KIND_MASK
+    climbs = not np.int64(ram.enemy_flags[slot]) & FLAG_MOVING_DOWN
+    if is_walker(ram, slot):
+        if weights.knows_walkers:
+            forecast_walker(ram, slot, plan.danger)
+    elif kind == FUSEBALL:
+        if weights.knows_fuseballs:
+            forecast_fuseball(ram, slot, plan.danger)
+    elif kind == PULSAR:
+        if weights.knows_pulsars:
+            forecast_pulsar(ram, plan, slot, player_lane)
+    elif kind == TANKER and np.int64(ram.enemy_flags[slot]) & CARGO_MASK:
+        forecast_split(ram, plan, slot, weights)
+    elif climbs and weights.knows_walkers:
+        forecast_arrival(ram, slot, weights.near_rim_cost, plan.danger)
+
+
+@rule
+def forecast(ram: Ram, plan: Plan, player_lane: int, weights: WeightsRecord) -> None:
+    """Fill ``plan.danger`` from the RAM image."""
+    danger = plan.danger
+    danger[:] = 0.0
+    forecast_pulse(ram, plan)
+    if weights.knows_shots and ram.enemy_shot_count:
+        forecast_enemy_shots(ram, danger)
+    for slot in range(ENEMY_SLOTS):
+        if ram.enemy_depth[slot]:
+            forecast_enemy(ram, plan, slot, player_lane, weights)

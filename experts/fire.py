@@ -1,0 +1,94 @@
+"""The buttons: when to fire, and when the superzapper is worth a use."""
+
+from __future__ import annotations
+
+import numpy as np
+from tempest_agent.envs.arcade.compiled import rule
+from tempest_agent.envs.arcade.memory import (
+    ENEMY_SHOT_SLOTS,
+    ENEMY_SLOTS,
+    FUSEBALL,
+    KIND_MASK,
+    PLAYER_SHOT_SLOTS,
+    RIM_DEPTH,
+    Ram,
+)
+
+from .plan import LETHAL, Plan
+from .targets import SHOT_PASSED, can_be_shot, covering_shot, shot_meets
+from .weights import WeightsRecord
+
+ZAP_USES = 2
+"""Uses of the superzapper in one wave."""
+
+
+@rule
+def hits_at_muzzle(ram: Ram, slot: int, lane: int) -> bool:
+    """Whether a shot launched in ``lane`` hits the enemy in the tick of its launch."""
+    depth = np.int64(ram.enemy_depth[slot])
+    kind = min(np.int64(ram.enemy_kind[slot]) & KIND_MASK, FUSEBALL)
+    reach = np.int64(ram.hit_range[kind])
+    return (
+        abs(depth - RIM_DEPTH) < reach and can_be_shot(ram, slot) and shot_meets(ram, slot, lane)
+    )
+
+
+@rule
+def uncovered_in_lane(ram: Ram, lane: int) -> bool:
+    """Whether an enemy can be hit from ``lane`` towards which no shot flies yet."""
+    spent = 0
+    for slot in range(ENEMY_SLOTS):
+        if ram.enemy_depth[slot] == 0 or not can_be_shot(ram, slot):
+            continue
+        shot = covering_shot(ram, slot, spent)
+        if shot >= 0:
+            spent |= 1 << shot
+        elif shot_meets(ram, slot, lane):
+            return True
+    return False
+
+
+@rule
+def enemy_shot_in_lane(ram: Ram, lane: int) -> bool:
+    """Whether an enemy shot comes up ``lane`` with none of the player's before it."""
+    for slot in range(ENEMY_SHOT_SLOTS):
+        depth = np.int64(ram.enemy_shot_depth[slot])
+        if depth == 0 or np.int64(ram.enemy_shot_lane[slot]) != lane:
+            continue
+        met = False
+        for shot in range(PLAYER_SHOT_SLOTS):
+            height = np.int64(ram.player_shot_depth[shot])
+            in_lane = np.int64(ram.player_shot_lane[shot]) == lane
+            met = met or (height != 0 and in_lane and height <= depth + SHOT_PASSED)
+        if not met:
+            return True
+    return False
+
+
+@rule
+def decide_fire(ram: Ram, plan: Plan, weights: WeightsRecord) -> bool:
+    """Whether to fire from ``plan.lane``.
+
+    A hit at the muzzle costs no shot, as the slot is free again in the same tick, but needs a
+    free one: so the last ``shot_reserve`` shots are kept for it.
+    """
+    flying = np.int64(ram.player_shot_count)
+    if flying >= PLAYER_SHOT_SLOTS:
+        return False
+    lane = plan.lane
+    for slot in range(ENEMY_SLOTS):
+        if ram.enemy_depth[slot] and hits_at_muzzle(ram, slot, lane):
+            return True
+    if flying < weights.idle_shots:
+        return True
+    if flying >= PLAYER_SHOT_SLOTS - weights.shot_reserve:
+        return False
+    return uncovered_in_lane(ram, lane) or enemy_shot_in_lane(ram, lane)
+
+
+@rule
+def decide_zap(ram: Ram, plan: Plan) -> bool:
+    """Whether to press the superzapper: only where no way survives, and a use is left."""
+    if ram.zap_uses >= ZAP_USES or ram.zap_timer != 0 or plan.best > -0.5 * LETHAL:
+        return False
+    return np.int64(ram.enemies_in_well) + np.int64(ram.enemies_on_rim) > 0

@@ -1,0 +1,68 @@
+"""Forecast of fuseballs: they kill on touch at the rim, in the lane that they cross."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tempest_agent.envs.arcade.compiled import rule
+from tempest_agent.envs.arcade.memory import (
+    FLAG_MOVING_DOWN,
+    FUSEBALL,
+    KIND_CCW,
+    KIND_FLIPPING,
+    RIM_DEPTH,
+    Ram,
+)
+
+from .plan import HORIZON, LETHAL, mark_span
+from .scripts import FUSE_ROLL_WAITING
+from .walkers import kind_speed, ticks_to_depth
+
+TURNS_BELOW_RIM_BEFORE = 17
+"""Level index below which a fuseball turns back short of the rim while the queue lasts."""
+
+
+@rule
+def roll_end(ram: Ram, slot: int) -> int:
+    """The tick in which a rolling fuseball comes to rest: one step in four ticks."""
+    angle = np.int64(ram.enemy_lane_ccw[slot]) & 7
+    steps = angle if np.int64(ram.enemy_kind[slot]) & KIND_CCW else 8 - angle
+    first = 3
+    if ram.enemy_script_pc[slot] == FUSE_ROLL_WAITING:
+        first = np.int64(ram.enemy_loop[slot]) - 1
+    return first + 4 * (max(steps, 1) - 1)
+
+
+@rule
+def mark_spoke(danger: Any, tick: int, spoke: int) -> None:
+    """Mark both lanes beside ``spoke`` from ``tick`` on.
+
+    A fuseball that reaches the rim, or ends a roll there, starts the next roll in the same tick
+    and kills in the lane it then crosses: the player's side if it hunts, either one if not.
+    """
+    mark_span(danger, tick, HORIZON, spoke, LETHAL)
+    mark_span(danger, tick, HORIZON, spoke - 1, LETHAL)
+
+
+@rule
+def forecast_fuseball(ram: Ram, slot: int, danger: Any) -> None:
+    """Mark the lanes that a fuseball makes deadly, rolls and arrivals included."""
+    spoke = np.int64(ram.enemy_lane[slot]) & 15
+    down = (np.int64(ram.enemy_flags[slot]) & FLAG_MOVING_DOWN) != 0
+    start = 0
+    if np.int64(ram.enemy_kind[slot]) & KIND_FLIPPING:
+        start = roll_end(ram, slot)
+        lane = spoke
+        if not np.int64(ram.enemy_kind[slot]) & KIND_CCW:
+            spoke = (spoke + 1) & 15
+        if ram.enemy_depth[slot] == RIM_DEPTH:
+            mark_span(danger, 0, start, lane, LETHAL)
+            if ram.queue_count == 0 or down:
+                mark_spoke(danger, start, spoke)
+            return
+        down = not down
+    if down or (ram.cur_wave < TURNS_BELOW_RIM_BEFORE and ram.queue_count != 0):
+        return
+    arrival = ticks_to_depth(ram, slot, kind_speed(ram, FUSEBALL), (RIM_DEPTH + 1) * 256)
+    mark_spoke(danger, start + arrival, spoke)

@@ -1,0 +1,83 @@
+"""What all teachers have in common."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+PendingInputs: TypeAlias = NDArray[np.int16]
+"""Inputs under way, shape ``(N, delay, 2)``: knob counts and buttons (fire + 2 * zap), oldest
+first."""
+
+FIRE = 1
+ZAP = 2
+
+
+@runtime_checkable
+class Teacher(Protocol):
+    """A player that reads RAM images."""
+
+    @property
+    def name(self) -> str:
+        """The name by which ``make_teacher`` finds it."""
+        ...
+
+    def act(
+        self,
+        ram: NDArray[np.void],
+        pending: PendingInputs | None = None,
+        games: NDArray[np.int64] | None = None,
+    ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
+        """One decision for each of N games.
+
+        Args:
+            ram: RAM images before the tick, RAM_DTYPE records of shape ``(N,)``.  Only read.
+            pending: inputs that will act before this decision does, where there is a delay.
+            games: which of the player's games the rows are, shape ``(N,)``; 0 to N - 1 if left
+                out.  Matters to players with a memory only.
+
+        Returns:
+            Knob counts, int8 of shape ``(N,)`` from -31 to 31 (positive lowers the lane), and
+            buttons, uint8 of shape ``(N,)``: fire + 2 * zap.
+        """
+        ...
+
+    def reset(self, mask: NDArray[np.bool_] | None = None) -> None:
+        """Forget what is remembered of the games chosen by ``mask``, or of all."""
+        ...
+
+
+def check_rows(ram: NDArray[np.void], games: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """The game number of every row of ``ram``.
+
+    Raises:
+        ValueError: if ``ram`` is no row of records, or ``games`` does not fit it.
+    """
+    if ram.ndim != 1 or ram.dtype.itemsize != 2048:
+        raise ValueError(
+            f"ram has shape {ram.shape} and {ram.dtype.itemsize} bytes an item; a teacher needs "
+            "RAM_DTYPE records of shape (N,): use memory.from_bytes(images) for uint8 images"
+        )
+    if games is None:
+        return np.arange(len(ram), dtype=np.int64)
+    if games.shape != ram.shape:
+        raise ValueError(f"games has shape {games.shape}, but there are {len(ram)} RAM images")
+    return games.astype(np.int64)
+
+
+def check_pending(ram: NDArray[np.void], pending: PendingInputs | None) -> PendingInputs:
+    """``pending`` as an array; one of delay 0 where there is none.
+
+    Raises:
+        ValueError: if its shape does not fit ``ram``.
+    """
+    if pending is None:
+        return np.zeros((len(ram), 0, 2), np.int16)
+    if pending.ndim != 3 or pending.shape[0] != len(ram) or pending.shape[2] != 2:
+        raise ValueError(
+            f"pending has shape {pending.shape}; it must be ({len(ram)}, delay, 2): knob counts "
+            "and buttons for each of the games, oldest first"
+        )
+    return np.ascontiguousarray(pending, np.int16)

@@ -1,0 +1,136 @@
+"""The scripted expert: one decision a tick from the RAM image."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from tempest_agent.envs.arcade.compiled import kernel, rule
+from tempest_agent.envs.arcade.inputs import set_inputs
+from tempest_agent.envs.arcade.memory import (
+    RAM_DTYPE,
+    STATE_PAUSE,
+    STATE_PLAY,
+    STATE_WARP,
+    Ram,
+)
+from tempest_agent.envs.arcade.randomness import Source, new_streams
+from tempest_agent.envs.arcade.tick import tick
+
+from .danger import forecast
+from .dive import forecast_dive
+from .escape import choose_lane, rim_position
+from .fire import decide_fire, decide_zap
+from .interface import FIRE, ZAP, PendingInputs, check_pending, check_rows
+from .plan import PLAN_DTYPE, Plan
+from .targets import value_lanes
+from .weights import Weights, WeightsRecord
+
+PLAYER_DEAD = 0x80
+"""Bit of player_lane_ccw."""
+
+
+@rule
+def decide(ram: Ram, weights: WeightsRecord, plan: Plan) -> None:
+    """Fill ``plan`` with the decision for the next tick; ``ram`` is only read."""
+    plan.spin = 0
+    plan.fire = 0
+    plan.zap = 0
+    plan.best = 0.0
+    place = rim_position(ram)
+    plan.lane = place >> 4
+    state = ram.game_state
+    if ram.player_lane_ccw & PLAYER_DEAD:
+        return
+    if state == STATE_PLAY:
+        forecast(ram, plan, place >> 4, weights)
+        value_lanes(ram, plan, weights)
+        choose_lane(ram, plan, weights)
+        plan.fire = int(decide_fire(ram, plan, weights))
+        plan.zap = int(decide_zap(ram, plan))
+    elif state == STATE_WARP or (state == STATE_PAUSE and ram.next_state == STATE_WARP):
+        forecast_dive(ram, plan, state == STATE_WARP, weights)
+        choose_lane(ram, plan, weights)
+        plan.fire = 1
+
+
+@kernel
+def decide_batch(
+    ram: NDArray[np.void],
+    pending: PendingInputs,
+    sources: NDArray[np.void],
+    scratch: NDArray[np.void],
+    plans: NDArray[np.void],
+    weights: NDArray[np.void],
+    spins: NDArray[np.int8],
+    buttons: NDArray[np.uint8],
+) -> None:
+    """Decide for every game, after rolling it through its pending inputs in ``scratch``."""
+    plan = plans[0]
+    for game in range(len(ram)):
+        if pending.shape[1]:
+            scratch[0] = ram[game]
+            look_ahead(scratch[0], pending[game], sources[0])
+            decide(scratch[0], weights[0], plan)
+        else:
+            decide(ram[game], weights[0], plan)
+        spins[game] = plan.spin
+        buttons[game] = plan.fire * FIRE + plan.zap * ZAP
+
+
+@rule
+def look_ahead(ram: Ram, inputs: NDArray[np.int16], source: Source) -> None:
+    """Run ``ram`` through ``inputs`` of shape ``(delay, 2)`` on a random stream of our own."""
+    for step in range(len(inputs)):
+        held = np.int64(inputs[step, 1])
+        set_inputs(ram, np.int64(inputs[step, 0]), (held & FIRE) != 0, (held & ZAP) != 0)
+        tick(ram, source)
+
+
+class ScriptedExpert:
+    """The strong teacher: a pure function of the RAM image and of the inputs under way.
+
+    It knows where each danger will be in the next 16 ticks, goes the best way through them, and
+    fires at what it can hit with two shots in reserve.  It never reads a game's random stream:
+    with inputs under way it rolls a copy of the game forward on a stream of its own, which
+    starts anew with each call.
+    """
+
+    name = "expert"
+
+    def __init__(self, weights: Weights | None = None, seed: int = 0) -> None:
+        self.weights = weights or Weights()
+        self._weights = self.weights.record()
+        self._stream = new_streams([np.random.SeedSequence(seed)])
+        self._plan = np.zeros(1, PLAN_DTYPE)
+        self._scratch = np.zeros(1, RAM_DTYPE)
+
+    def act(
+        self,
+        ram: NDArray[np.void],
+        pending: PendingInputs | None = None,
+        games: NDArray[np.int64] | None = None,
+    ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
+        """One decision for each of N games; see ``Teacher.act``."""
+        check_rows(ram, games)
+        inputs = check_pending(ram, pending)
+        spins = np.zeros(len(ram), np.int8)
+        buttons = np.zeros(len(ram), np.uint8)
+        decide_batch(
+            ram,
+            inputs,
+            self._stream.copy(),
+            self._scratch,
+            self._plan,
+            self._weights,
+            spins,
+            buttons,
+        )
+        return spins, buttons
+
+    def explain(self, ram: NDArray[np.void]) -> NDArray[np.void]:
+        """The whole plan for one image of shape ``(1,)``: danger table, lane values, decision."""
+        self.act(ram)
+        return self._plan.copy()
+
+    def reset(self, mask: NDArray[np.bool_] | None = None) -> None:
+        """Nothing to forget."""

@@ -1,0 +1,82 @@
+"""Forecast of the enemies that walk the rim or are about to arrive there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from tempest_agent.envs.arcade.compiled import rule
+from tempest_agent.envs.arcade.memory import KIND_CCW, KIND_FLIPPING, RIM_DEPTH, Ram
+
+from .flips import flip_landing, flip_length, flip_steps_left, next_direction
+from .plan import HORIZON, LETHAL, mark_span
+from .scripts import RIM_WAITING, STRAIGHT, STRAIGHT_END
+
+GRAB_TICKS = 4
+"""A walker tests for a grab in the tick in which it lands and in the three that follow."""
+
+
+@rule
+def forecast_walker(ram: Ram, slot: int, danger: Any) -> None:
+    """Mark the grabs of a rim walker: it goes on in its direction and is never aimed again."""
+    open_well = ram.well_open != 0
+    steps = max(np.int64(ram.rim_flip_steps), 1)
+    kind = np.int64(ram.enemy_kind[slot])
+    ccw = (kind & KIND_CCW) != 0
+    if kind & KIND_FLIPPING:
+        lane = flip_landing(ram, slot)
+        tick = (flip_steps_left(ram, slot) + steps - 1) // steps - 1
+        last = tick + GRAB_TICKS
+    else:
+        lane = np.int64(ram.enemy_lane[slot]) & 15
+        tick = 0
+        waiting = GRAB_TICKS + 1
+        if ram.enemy_script_pc[slot] == RIM_WAITING:
+            waiting = np.int64(ram.enemy_loop[slot])
+        last = waiting - 1
+    while tick < HORIZON:
+        mark_span(danger, tick, last, lane, LETHAL)
+        ccw = next_direction(open_well, lane, ccw)
+        pivot = (lane + 1) & 15 if ccw else lane
+        tick = last + (flip_length(ram, pivot) + steps - 1) // steps
+        lane = pivot if ccw else (lane - 1) & 15
+        last = tick + GRAB_TICKS
+
+
+@rule
+def ticks_to_depth(ram: Ram, slot: int, speed: int, limit: int) -> int:
+    """The tick after whose move the climbing enemy is nearer than ``limit`` (8.8 depth)."""
+    depth = np.int64(ram.enemy_depth[slot]) * 256 + np.int64(ram.enemy_depth_frac[slot])
+    if depth - speed < limit:
+        return 0
+    return (depth - limit) // speed
+
+
+@rule
+def kind_speed(ram: Ram, kind: int) -> int:
+    """Depth that an enemy of ``kind`` climbs per tick, in 1/256; at least 1."""
+    velocity = np.int64(ram.speed_int[kind]) * 256 + np.int64(ram.speed_frac[kind])
+    return max(65536 - velocity, 1)
+
+
+@rule
+def forecast_arrival(ram: Ram, slot: int, cost: float, danger: Any) -> None:
+    """Mark the lane in which a climbing enemy reaches the rim and grabs.
+
+    Certain for enemies that climb straight and for flips that end at the rim; a possibility of
+    ``cost`` for those that may flip before.
+    """
+    kind = np.int64(ram.enemy_kind[slot])
+    arrival = ticks_to_depth(ram, slot, kind_speed(ram, kind & 7), (RIM_DEPTH + 1) * 256)
+    if arrival >= HORIZON:
+        return
+    if kind & KIND_FLIPPING:
+        landing = flip_steps_left(ram, slot) - 1
+        certain = landing >= arrival - 1
+        lane = flip_landing(ram, slot)
+        arrival = max(arrival, landing)
+    else:
+        certain = STRAIGHT <= np.int64(ram.enemy_script_pc[slot]) < STRAIGHT_END
+        lane = np.int64(ram.enemy_lane[slot]) & 15
+    price = LETHAL if certain else cost
+    mark_span(danger, arrival, arrival + GRAB_TICKS, lane, price)
