@@ -1,0 +1,1 @@
+"""The student: a DQN whose action is a pair of buttons and a position of the spinner."""

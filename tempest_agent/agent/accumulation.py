@@ -1,0 +1,105 @@
+"""The one place where an update begins and ends.
+
+The order matters and is: clear gradients; for every micro-batch a forward pass under autocast and
+a backward pass of its loss weighted by its share of the rows; unscale once; clip; step; adapt the
+scale.  A step with a gradient that is not finite is skipped and counted, and the caller then
+advances neither target nor averages nor schedules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+def resolve_precision(precision: str, device: torch.device) -> str:
+    """``auto`` as the fastest safe arithmetic of ``device``: bfloat16 or float32."""
+    if precision != "auto":
+        return precision
+    if device.type == "cuda":
+        return "bfloat16" if torch.cuda.is_bf16_supported() else "float16"
+    return "bfloat16" if _has_fast_bfloat16() else "float32"
+
+
+def _has_fast_bfloat16() -> bool:
+    # Without matrix tiles a CPU converts back and forth and is slower than in float32.
+    probe = getattr(torch.cpu, "_is_amx_tile_supported", None)
+    return bool(probe()) if probe is not None else False
+
+
+class Accumulator:
+    """Gradients of one optimiser over one or more micro-batches.
+
+    Args:
+        optimizer: steps when an update ends.
+        parameters: all parameters of the optimiser, for clipping.
+        max_grad_norm: norm above which the gradient is scaled down.
+        precision: ``float32``, ``bfloat16`` or ``float16``.
+        device: where the parameters are.
+    """
+
+    def __init__(
+        self,
+        optimizer: torch.optim.Optimizer,
+        parameters: Iterable[nn.Parameter],
+        max_grad_norm: float,
+        precision: str,
+        device: torch.device,
+    ) -> None:
+        self.optimizer = optimizer
+        self.parameters = list(parameters)
+        self.max_grad_norm = max_grad_norm
+        self.device = device
+        self.dtype = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(precision)
+        # Only float16 underflows; the scaler is a no-op otherwise.
+        self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "float16")
+        self.skipped = 0
+        self.grad_norm: Tensor = torch.zeros((), device=device)
+
+    def autocast(self) -> torch.autocast:
+        """The context in which networks run; losses belong outside, in float32."""
+        return torch.autocast(
+            self.device.type, dtype=self.dtype or torch.bfloat16, enabled=self.dtype is not None
+        )
+
+    def begin(self) -> None:
+        """Forget the gradients of the last update."""
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def backward(self, loss: Tensor, share: float) -> None:
+        """Add the gradient of a micro-batch whose mean loss is ``loss``.
+
+        ``share`` is its number of rows divided by the rows of the whole update, so that a small
+        last micro-batch counts as little as it should.
+        """
+        scaled: Tensor = self.scaler.scale(loss * share)
+        scaled.backward()  # type: ignore[no-untyped-call]
+
+    def finish(self) -> bool:
+        """Clip and step; False if the step was skipped because a gradient is not finite.
+
+        ``grad_norm`` then holds the norm before clipping.
+        """
+        self.scaler.unscale_(self.optimizer)
+        self.grad_norm = nn.utils.clip_grad_norm_(self.parameters, self.max_grad_norm)
+        finite = bool(torch.isfinite(self.grad_norm))
+        if self.scaler.is_enabled():
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        elif finite:
+            self.optimizer.step()
+        if not finite:
+            self.skipped += 1
+        return finite
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"scaler": self.scaler.state_dict(), "skipped": self.skipped}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        # A scaler's state moves only between runs of the same precision; float32 has none.
+        if self.scaler.is_enabled() and state["scaler"]:
+            self.scaler.load_state_dict(state["scaler"])
+        self.skipped = int(state["skipped"])

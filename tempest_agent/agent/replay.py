@@ -1,0 +1,407 @@
+"""Replay of decisions, with n-step returns put together when they are sampled.
+
+Every game has its own column of a ring, and all columns advance together: row ``(t, e)`` is one
+decision of game ``e``: the observation it was made on (stored once), the action that the machine
+executed, its reward, who acted, and the teacher's label.  The observation after it is the one of
+row ``(t + 1, e)``.
+
+What a sample that starts at row ``t`` is, case by case (n = ``n_steps``):
+
+* nothing ends within n decisions: rewards of t .. t+n-1, bootstrap on the observation of t+n;
+* a **termination** at t+k: rewards of t .. t+k, no bootstrap.  The last n-1 decisions before a
+  death are sampled like all others, with returns of 1 to n-1 rewards;
+* a **truncation** at t+k: rewards of t .. t+k, bootstrap on the observation that the truncated
+  game ended with (kept aside; row t+k+1 already belongs to the next game).  A decision that both
+  terminates and is cut counts as a termination;
+* the **write head**: the newest row gives an observation but its successor is not there yet.  It
+  is not sampled as a start (one vector step later it is), and returns that would pass it bootstrap
+  on it with fewer rewards;
+* the **oldest rows** are ordinary starts until they are overwritten, and no return reaches over
+  the write head into them;
+* **another driver** (only with ``trace="cut"``): a return ends, with a bootstrap, before the first
+  later decision that was not the agent's own greedy one.  The first decision always counts,
+  whoever made it: its value is what is learned.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tempest_agent.envs.arcade.compiled import kernel
+from tempest_agent.errors import UserError
+
+from .sum_tree import SumTree
+
+AGENT, EXPLORATION, EXPERT = range(3)
+DRIVER_NAMES = ("agent", "exploration", "expert")
+
+TERMINATED, TRUNCATED, EPISODE_START, ZAP_LEGAL = 1, 2, 4, 8
+DRIVER_SHIFT = 4
+LABELLED = 64
+
+_NO_ROW = -1
+_ASIDE = -2
+_PRIORITY_FLOOR = 1e-3
+
+
+class Rows(NamedTuple):
+    """One decision of each of N games, to be added."""
+
+    codes: NDArray[np.int8]
+    """``(N, F)`` observation codes; code / 127 is the feature."""
+    spin: NDArray[np.int8]
+    """``(N,)`` executed knob counts."""
+    buttons: NDArray[np.uint8]
+    """``(N,)`` executed buttons."""
+    reward: NDArray[np.float32]
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    episode_start: NDArray[np.bool_]
+    zap_legal: NDArray[np.bool_]
+    driver: NDArray[np.uint8]
+    label_spin: NDArray[np.int8]
+    label_buttons: NDArray[np.uint8]
+    labelled: NDArray[np.bool_]
+    final_codes: NDArray[np.int8]
+    """``(N, F)``; read only where truncated and not terminated."""
+    final_zap_legal: NDArray[np.bool_]
+
+
+class Batch(NamedTuple):
+    """B sampled starts.  The arrays are reused by the next call of ``sample``."""
+
+    codes: NDArray[np.int8]
+    next_codes: NDArray[np.int8]
+    """Where to bootstrap; meaningless where ``discounts`` is 0."""
+    spin: NDArray[np.int8]
+    buttons: NDArray[np.uint8]
+    returns: NDArray[np.float32]
+    discounts: NDArray[np.float32]
+    """gamma to the power of the row's own horizon; 0 after a termination."""
+    horizons: NDArray[np.int64]
+    zap_legal: NDArray[np.bool_]
+    next_zap_legal: NDArray[np.bool_]
+    driver: NDArray[np.uint8]
+    label_spin: NDArray[np.int8]
+    label_buttons: NDArray[np.uint8]
+    labelled: NDArray[np.bool_]
+    weights: NDArray[np.float32]
+    """Importance weights, at most 1; all 1 when sampling is uniform."""
+    rows: NDArray[np.int64]
+    """Flat row numbers, for ``update_priorities``."""
+
+
+@kernel
+def _assemble(
+    rows: NDArray[np.int64],
+    codes: NDArray[np.int8],
+    reward: NDArray[np.float32],
+    flags: NDArray[np.uint8],
+    newest: int,
+    n_steps: int,
+    gamma: float,
+    cut: bool,
+    out_codes: NDArray[np.int8],
+    out_next: NDArray[np.int8],
+    out_returns: NDArray[np.float32],
+    out_discounts: NDArray[np.float32],
+    out_horizons: NDArray[np.int64],
+    out_boot: NDArray[np.int64],
+) -> None:
+    length, games, features = codes.shape
+    for i in range(rows.size):
+        t = rows[i] // games
+        game = rows[i] % games
+        for f in range(features):
+            out_codes[i, f] = codes[t, game, f]
+        total = 0.0
+        discount = 1.0
+        steps = 0
+        boot = _NO_ROW
+        last = t
+        while True:
+            total += discount * reward[t, game]
+            discount *= gamma
+            steps += 1
+            last = t
+            flag = flags[t, game]
+            if flag & TERMINATED:
+                discount = 0.0
+                break
+            if flag & TRUNCATED:
+                boot = _ASIDE
+                break
+            t = (t + 1) % length
+            others = cut and ((flags[t, game] >> DRIVER_SHIFT) & 3) != AGENT
+            if steps == n_steps or t == newest or others:
+                boot = t * games + game
+                break
+        if boot >= 0:
+            for f in range(features):
+                out_next[i, f] = codes[t, game, f]
+        elif boot == _NO_ROW:
+            for f in range(features):
+                out_next[i, f] = 0
+        else:
+            boot = _ASIDE - (last * games + game)
+        out_returns[i] = total
+        out_discounts[i] = discount
+        out_horizons[i] = steps
+        out_boot[i] = boot
+
+
+class ReplayBuffer:
+    """The last ``capacity`` decisions of ``num_envs`` games.
+
+    Args:
+        capacity: decisions kept over all games (rounded down to whole vector steps).
+        num_envs: games, N.
+        num_features: observation length, F.
+        n_steps: longest return.
+        gamma: discount per decision.
+        trace: ``uncorrected``, or ``cut`` at other drivers' actions.
+        seed: of the sampling.
+        prioritised: sample by the last error instead of uniformly.
+        priority_exponent: alpha of Schaul et al. 2016, "Prioritized experience replay".
+
+    Raises:
+        UserError: the buffer would not fit into the free memory.
+    """
+
+    def __init__(
+        self,
+        capacity: int,
+        num_envs: int,
+        num_features: int,
+        *,
+        n_steps: int,
+        gamma: float,
+        trace: str = "uncorrected",
+        seed: int = 0,
+        prioritised: bool = False,
+        priority_exponent: float = 0.5,
+    ) -> None:
+        length = capacity // num_envs
+        if length < n_steps + 2:
+            raise UserError(
+                f"replay.capacity={capacity} holds {length} decisions of each of {num_envs} games, "
+                f"too few for n_steps={n_steps}; set at least {num_envs * (n_steps + 2)}"
+            )
+        self.length, self.num_envs, self.num_features = length, num_envs, num_features
+        self.n_steps, self.gamma, self.cut = n_steps, gamma, trace == "cut"
+        self.priority_exponent = priority_exponent
+        check_memory(length * num_envs, self.bytes_per_row(num_features, prioritised))
+        shape = (length, num_envs)
+        self.codes = np.zeros((*shape, num_features), np.int8)
+        self.spin = np.zeros(shape, np.int8)
+        self.buttons = np.zeros(shape, np.uint8)
+        self.reward = np.zeros(shape, np.float32)
+        self.flags = np.zeros(shape, np.uint8)
+        self.label_spin = np.zeros(shape, np.int8)
+        self.label_buttons = np.zeros(shape, np.uint8)
+        self.aside: dict[int, tuple[NDArray[np.int8], bool]] = {}
+        """Row of a truncation -> the observation the game was cut at, and whether zap was legal."""
+        self.position = 0
+        self.filled = 0
+        self.random = np.random.default_rng(seed)
+        self.tree = SumTree(length * num_envs) if prioritised else None
+        self.largest_priority = 1.0
+        self._columns = np.arange(num_envs)
+
+    @staticmethod
+    def bytes_per_row(num_features: int, prioritised: bool = False) -> int:
+        """Memory of one decision; priorities take up to 32 bytes more."""
+        return num_features + 9 + (32 if prioritised else 0)
+
+    def __len__(self) -> int:
+        """Decisions that can be sampled as starts."""
+        return max(0, self.filled - 1) * self.num_envs
+
+    def add(self, rows: Rows) -> None:
+        """Store one decision of every game, over the oldest ones when full."""
+        t = self.position
+        self.codes[t] = rows.codes
+        self.spin[t] = rows.spin
+        self.buttons[t] = rows.buttons
+        self.reward[t] = rows.reward
+        self.label_spin[t] = rows.label_spin
+        self.label_buttons[t] = rows.label_buttons
+        flags = rows.driver.astype(np.uint8) << DRIVER_SHIFT
+        flags |= rows.terminated * np.uint8(TERMINATED)
+        flags |= rows.truncated * np.uint8(TRUNCATED)
+        flags |= rows.episode_start * np.uint8(EPISODE_START)
+        flags |= rows.zap_legal * np.uint8(ZAP_LEGAL)
+        flags |= rows.labelled * np.uint8(LABELLED)
+        first = t * self.num_envs
+        if self.aside:
+            for row in range(first, first + self.num_envs):
+                self.aside.pop(row, None)
+        for game in np.flatnonzero(rows.truncated & ~rows.terminated):
+            self.aside[first + int(game)] = (
+                rows.final_codes[game].copy(),
+                bool(rows.final_zap_legal[game]),
+            )
+        self.flags[t] = flags
+        if self.tree is not None:
+            self._prioritise_new(self.tree, t)
+        self.position = (t + 1) % self.length
+        self.filled = min(self.filled + 1, self.length)
+
+    def _prioritise_new(self, tree: SumTree, t: int) -> None:
+        here = t * self.num_envs + self._columns
+        tree.set(here, np.zeros(self.num_envs))
+        if self.filled:
+            before = ((t - 1) % self.length) * self.num_envs + self._columns
+            value = self.largest_priority**self.priority_exponent
+            tree.set(before, np.full(self.num_envs, value))
+
+    def sample(self, count: int, importance: float = 1.0) -> Batch:
+        """``count`` starts with their n-step returns.
+
+        Args:
+            count: rows, B.
+            importance: exponent of the correction for priorities (beta).
+
+        Raises:
+            ValueError: nothing can be sampled yet.
+        """
+        if len(self) == 0:
+            raise ValueError("the replay holds no complete decision yet; add two steps first")
+        weights = np.ones(count, np.float32)
+        if self.tree is None:
+            drawn = self.random.integers(0, len(self), count)
+            oldest = (self.position - self.filled) % self.length
+            rows = (drawn + oldest * self.num_envs) % (self.length * self.num_envs)
+        else:
+            rows = self.tree.sample(count, self.random)
+            chance = self.tree.priorities[rows] / self.tree.total
+            raw = (chance * len(self)) ** -importance
+            weights = (raw / raw.max()).astype(np.float32)
+        return self._batch(rows, weights)
+
+    def _batch(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Batch:
+        count = rows.size
+        codes = np.empty((count, self.num_features), np.int8)
+        following = np.empty_like(codes)
+        returns = np.empty(count, np.float32)
+        discounts = np.empty(count, np.float32)
+        horizons = np.empty(count, np.int64)
+        boot = np.empty(count, np.int64)
+        newest = (self.position - 1) % self.length
+        _assemble(
+            rows, self.codes, self.reward, self.flags, newest, self.n_steps, self.gamma, self.cut,
+            codes, following, returns, discounts, horizons, boot,
+        )  # fmt: skip
+        flat = self.flags.reshape(-1)
+        flags = flat[rows]
+        next_zap = (flat[np.maximum(boot, 0)] & ZAP_LEGAL) > 0
+        for i in np.flatnonzero(boot <= _ASIDE):
+            following[i], next_zap[i] = self.aside[int(_ASIDE - boot[i])]
+        return Batch(
+            codes, following, self.spin.reshape(-1)[rows], self.buttons.reshape(-1)[rows],
+            returns, discounts, horizons, (flags & ZAP_LEGAL) > 0, next_zap,
+            (flags >> DRIVER_SHIFT) & 3, self.label_spin.reshape(-1)[rows],
+            self.label_buttons.reshape(-1)[rows], (flags & LABELLED) > 0, weights, rows,
+        )  # fmt: skip
+
+    def update_priorities(
+        self, rows: NDArray[np.int64], errors: NDArray[np.float32] | NDArray[np.float64]
+    ) -> None:
+        """Remember the absolute errors of sampled ``rows``; nothing to do when uniform."""
+        if self.tree is None:
+            return
+        magnitude = np.abs(errors).astype(np.float64) + _PRIORITY_FLOOR
+        self.largest_priority = max(self.largest_priority, float(magnitude.max()))
+        self.tree.set(rows, magnitude**self.priority_exponent)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All stored rows as plain arrays, for a snapshot."""
+        kept = sorted(self.aside)
+        codes = np.zeros((len(kept), self.num_features), np.int8)
+        legal = np.zeros(len(kept), np.bool_)
+        for i, row in enumerate(kept):
+            codes[i], legal[i] = self.aside[row]
+        out: dict[str, NDArray[Any]] = {
+            name: getattr(self, name)[: self.filled] for name in _STORED
+        }
+        out |= {"aside_rows": np.array(kept, np.int64), "aside_codes": codes, "aside_zap": legal}
+        if self.tree is not None:
+            out["priorities"] = self.tree.priorities
+        return out
+
+    def state_dict(self) -> dict[str, Any]:
+        """Counters and random state, plain types; the rows are in ``arrays``."""
+        return {
+            "position": self.position,
+            "filled": self.filled,
+            "random": self.random.bit_generator.state,
+            "largest_priority": self.largest_priority,
+        }
+
+    def load(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
+        """Restore what ``arrays`` and ``state_dict`` gave.
+
+        Raises:
+            UserError: the snapshot is of a buffer of another shape.
+        """
+        self.position, self.filled = int(state["position"]), int(state["filled"])
+        if arrays["codes"].shape != (self.filled, self.num_envs, self.num_features):
+            raise UserError(
+                f"the replay snapshot has shape {arrays['codes'].shape}, this run needs "
+                f"{(self.filled, self.num_envs, self.num_features)}; resume with the same settings"
+            )
+        for name in _STORED:
+            getattr(self, name)[: self.filled] = arrays[name]
+        self.aside = {
+            int(row): (codes.copy(), bool(legal))
+            for row, codes, legal in zip(
+                arrays["aside_rows"], arrays["aside_codes"], arrays["aside_zap"], strict=True
+            )
+        }
+        self.load_random(state)
+        if self.tree is not None and "priorities" in arrays:
+            everything = np.arange(self.length * self.num_envs)
+            self.tree.set(everything, arrays["priorities"].astype(np.float64))
+
+    def load_random(self, state: dict[str, Any]) -> None:
+        """Restore only the random state, when the rows are lost."""
+        self.random.bit_generator.state = state["random"]
+        self.largest_priority = float(state["largest_priority"])
+
+
+_STORED = ("codes", "spin", "buttons", "reward", "flags", "label_spin", "label_buttons")
+
+
+def available_memory() -> int | None:
+    """Free physical memory in bytes; None where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def check_memory(rows: int, bytes_per_row: int) -> None:
+    """Refuse a replay that cannot fit, before anything is allocated.
+
+    Raises:
+        UserError: more than nine tenths of the free memory would be taken.
+    """
+    free = available_memory()
+    needed = rows * bytes_per_row
+    if free is not None and needed > 0.9 * free:
+        fits = int(0.9 * free) // bytes_per_row
+        raise UserError(
+            f"replay.capacity={rows} needs {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB of memory "
+            f"are free; set replay.capacity to at most {fits}"
+        )

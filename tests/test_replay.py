@@ -1,0 +1,246 @@
+"""The replay against a slow reference that works on whole episodes, and its special cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tempest_agent.agent.replay import (
+    AGENT,
+    EXPERT,
+    EXPLORATION,
+    Batch,
+    ReplayBuffer,
+    Rows,
+    check_memory,
+)
+from tempest_agent.errors import UserError
+
+FEATURES = 4
+
+
+def make_rows(t: int, games: int, random: np.random.Generator, ends: float = 0.15) -> Rows:
+    """Random decisions; codes name the step and the game, final codes are negative."""
+    codes = np.zeros((games, FEATURES), np.int8)
+    codes[:, 0], codes[:, 1], codes[:, 2] = t % 100, np.arange(games), t // 100
+    final = codes.copy()
+    final[:, 3] = -1
+    return Rows(
+        codes=codes,
+        spin=random.integers(-31, 32, games).astype(np.int8),
+        buttons=random.integers(0, 4, games).astype(np.uint8),
+        reward=random.normal(size=games).astype(np.float32),
+        terminated=random.random(games) < ends,
+        truncated=random.random(games) < ends,
+        episode_start=np.zeros(games, np.bool_),
+        zap_legal=random.random(games) < 0.5,
+        driver=random.integers(0, 3, games).astype(np.uint8),
+        label_spin=random.integers(-31, 32, games).astype(np.int8),
+        label_buttons=random.integers(0, 4, games).astype(np.uint8),
+        labelled=random.random(games) < 0.5,
+        final_codes=final,
+        final_zap_legal=random.random(games) < 0.5,
+    )
+
+
+def reference(
+    history: list[Rows], t: int, game: int, n_steps: int, gamma: float, cut: bool
+) -> tuple[float, float, int, NDArray[np.int8] | None, bool]:
+    """Return, discount, horizon, bootstrap observation and its zap, written down plainly."""
+    total = 0.0
+    for k in range(n_steps):
+        row = history[t + k]
+        total += gamma**k * float(row.reward[game])
+        if row.terminated[game]:
+            return total, 0.0, k + 1, None, False
+        if row.truncated[game]:
+            zap = bool(row.final_zap_legal[game])
+            return total, gamma ** (k + 1), k + 1, row.final_codes[game], zap
+        after = history[t + k + 1]
+        stop = t + k + 1 == len(history) - 1 or k + 1 == n_steps
+        if stop or (cut and after.driver[game] != AGENT):
+            return total, gamma ** (k + 1), k + 1, after.codes[game], bool(after.zap_legal[game])
+    raise AssertionError("unreachable")
+
+
+def check_against_reference(buffer: ReplayBuffer, history: list[Rows], batch: Batch) -> None:
+    for i, row in enumerate(batch.rows):
+        ring_t, game = divmod(int(row), buffer.num_envs)
+        t = max(s for s in range(len(history)) if s % buffer.length == ring_t)
+        assert len(history) - buffer.filled <= t < len(history) - 1
+        source = history[t]
+        total, discount, steps, codes, zap = reference(
+            history, t, game, buffer.n_steps, buffer.gamma, buffer.cut
+        )
+        assert batch.returns[i] == pytest.approx(total, rel=1e-5, abs=1e-6)
+        assert batch.discounts[i] == pytest.approx(discount, rel=1e-6)
+        assert batch.horizons[i] == steps
+        np.testing.assert_array_equal(batch.codes[i], source.codes[game])
+        if codes is not None:
+            np.testing.assert_array_equal(batch.next_codes[i], codes)
+            assert batch.next_zap_legal[i] == zap
+        for name in ("spin", "buttons", "driver", "zap_legal", "label_spin", "label_buttons"):
+            assert getattr(batch, name)[i] == getattr(source, name)[game]
+        assert batch.labelled[i] == source.labelled[game]
+
+
+@pytest.mark.parametrize("trace", ["uncorrected", "cut"])
+@pytest.mark.parametrize("n_steps", [1, 3, 5])
+@pytest.mark.parametrize("prioritised", [False, True])
+def test_samples_equal_the_slow_reference(trace: str, n_steps: int, prioritised: bool) -> None:
+    games = 3
+    random = np.random.default_rng(n_steps)
+    buffer = ReplayBuffer(
+        games * 17, games, FEATURES, n_steps=n_steps, gamma=0.9, trace=trace, prioritised=prioritised
+    )
+    history: list[Rows] = []
+    for t in range(60):
+        history.append(make_rows(t, games, random))
+        buffer.add(history[-1])
+        if t >= 1:
+            check_against_reference(buffer, history, buffer.sample(40))
+
+
+def test_every_complete_row_is_sampled_and_the_newest_is_not() -> None:
+    random = np.random.default_rng(0)
+    buffer = ReplayBuffer(2 * 10, 2, FEATURES, n_steps=3, gamma=0.9)
+    for t in range(14):
+        buffer.add(make_rows(t, 2, random, ends=0.0))
+    newest = (buffer.position - 1) % 10
+    seen = set(buffer.sample(3000).rows.tolist())
+    assert seen == set(range(20)) - {2 * newest, 2 * newest + 1}
+
+
+def episode(ends: str) -> list[Rows]:
+    """One game, six decisions of reward 1, ended at the sixth, then six more."""
+    random = np.random.default_rng(0)
+    rows = []
+    for t in range(12):
+        last = np.array([t == 5])
+        row = make_rows(t, 1, random, ends=0.0)
+        rows.append(
+            row._replace(
+                reward=np.ones(1, np.float32),
+                terminated=last & ("terminated" in ends),
+                truncated=last & ("truncated" in ends),
+                driver=np.zeros(1, np.uint8),
+            )
+        )
+    return rows
+
+
+def sampled_by_row(buffer: ReplayBuffer) -> dict[int, tuple[int, float, NDArray[np.int8]]]:
+    batch = buffer.sample(500)
+    return {
+        int(row): (int(batch.horizons[i]), float(batch.discounts[i]), batch.next_codes[i])
+        for i, row in enumerate(batch.rows)
+    }
+
+
+def test_all_six_starts_before_a_death_are_sampled_without_bootstrap() -> None:
+    buffer = ReplayBuffer(20, 1, FEATURES, n_steps=12, gamma=0.5)
+    for row in episode("terminated"):
+        buffer.add(row)
+    found = sampled_by_row(buffer)
+    assert [found[t][:2] for t in range(6)] == [(6 - t, 0.0) for t in range(6)]
+
+
+def test_truncation_bootstraps_on_the_games_own_last_observation() -> None:
+    buffer = ReplayBuffer(20, 1, FEATURES, n_steps=12, gamma=0.5)
+    for row in episode("truncated"):
+        buffer.add(row)
+    found = sampled_by_row(buffer)
+    for t in range(6):
+        horizon, discount, codes = found[t]
+        assert (horizon, discount) == (6 - t, 0.5 ** (6 - t))
+        assert codes[3] == -1 and codes[0] == 5
+
+
+def test_death_on_the_last_allowed_decision_is_a_termination() -> None:
+    buffer = ReplayBuffer(20, 1, FEATURES, n_steps=3, gamma=0.5)
+    for row in episode("terminated truncated"):
+        buffer.add(row)
+    assert sampled_by_row(buffer)[5][:2] == (1, 0.0)
+    assert not buffer.aside
+
+
+def test_a_trace_is_cut_at_the_first_later_action_of_another() -> None:
+    drivers = [EXPERT, AGENT, AGENT, EXPLORATION, EXPERT, AGENT, AGENT, AGENT]
+    random = np.random.default_rng(0)
+    buffer = ReplayBuffer(20, 1, FEATURES, n_steps=4, gamma=0.5, trace="cut")
+    for t, driver in enumerate(drivers):
+        rows = make_rows(t, 1, random, ends=0.0)
+        buffer.add(rows._replace(driver=np.array([driver], np.uint8)))
+    found = sampled_by_row(buffer)
+    assert [found[t][0] for t in range(7)] == [3, 2, 1, 1, 3, 2, 1]
+
+
+def test_observations_kept_aside_go_with_their_rows() -> None:
+    random = np.random.default_rng(3)
+    buffer = ReplayBuffer(4 * 8, 4, FEATURES, n_steps=2, gamma=0.9)
+    for t in range(100):
+        buffer.add(make_rows(t, 4, random, ends=0.3))
+        assert len(buffer.aside) <= 32
+        flags = buffer.flags.reshape(-1)
+        assert all((flags[row] & 3) == 2 for row in buffer.aside)
+
+
+@pytest.mark.parametrize("prioritised", [False, True])
+def test_snapshot_gives_the_same_samples(prioritised: bool) -> None:
+    random = np.random.default_rng(5)
+
+    def new(seed: int) -> ReplayBuffer:
+        return ReplayBuffer(
+            3 * 9, 3, FEATURES, n_steps=3, gamma=0.9, seed=seed, prioritised=prioritised
+        )
+
+    first, second = new(1), new(2)
+    for t in range(13):
+        first.add(make_rows(t, 3, random))
+        if t:
+            first.update_priorities(first.sample(5).rows, random.random(5))
+    second.load(first.arrays(), first.state_dict())
+    for t in range(13, 30):
+        rows = make_rows(t, 3, random)
+        first.add(rows)
+        second.add(rows)
+        for a, b in zip(first.sample(20), second.sample(20), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_priorities_decide_how_often_a_row_is_drawn() -> None:
+    random = np.random.default_rng(0)
+    buffer = ReplayBuffer(
+        10, 1, FEATURES, n_steps=1, gamma=0.9, prioritised=True, priority_exponent=1.0
+    )
+    for t in range(9):
+        buffer.add(make_rows(t, 1, random))
+    rows = np.arange(8)
+    errors = np.array([1, 2, 3, 4, 0, 0, 0, 10], np.float64)
+    buffer.update_priorities(rows, errors)
+    batch = buffer.sample(20_000, importance=1.0)
+    counts = np.bincount(batch.rows, minlength=9) / 20_000
+    np.testing.assert_allclose(counts[:8], errors / 20, atol=0.01)
+    assert counts[8] == 0
+    # With beta = 1 the weights undo the priorities: weight x chance is the same for all rows.
+    products = batch.weights * (errors[batch.rows] + 1e-3)
+    np.testing.assert_allclose(products, products[0], rtol=1e-4)
+
+
+def test_a_buffer_that_cannot_fit_is_refused_before_allocation() -> None:
+    with pytest.raises(UserError, match=r"replay\.capacity=1000000000000 needs .* at most \d+"):
+        ReplayBuffer(10**12, 128, 400, n_steps=5, gamma=0.99)
+    check_memory(1000, 400)
+
+
+def test_a_buffer_too_short_for_its_returns_is_refused() -> None:
+    with pytest.raises(UserError, match="set at least 896"):
+        ReplayBuffer(500, 128, 4, n_steps=5, gamma=0.99)
+
+
+def test_an_empty_buffer_cannot_be_sampled() -> None:
+    buffer = ReplayBuffer(100, 4, FEATURES, n_steps=2, gamma=0.9)
+    buffer.add(make_rows(0, 4, np.random.default_rng(0)))
+    with pytest.raises(ValueError, match="no complete decision"):
+        buffer.sample(1)
