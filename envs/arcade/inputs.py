@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from .compiled import rule
-from .memory import BUTTON_FIRE, BUTTON_ZAP
+from .memory import BUTTON_FIRE, BUTTON_ZAP, Ram
 
 SPINNER_MAX = 31
 """Most knob counts the game uses in one tick: 16 counts are one lane."""
 
 
 @rule
-def set_inputs(ram, spin, fire, zap):
+def set_inputs(ram: Ram, spin: int, fire: bool, zap: bool) -> None:
     """Put one tick's controls into ``ram``.
 
     ``spin`` is the signed knob count (positive lowers the lane), ``fire`` whether the button is

@@ -10,12 +10,15 @@ machine's documentation; a name ending in ``_ccw`` is the neighbour towards high
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 RAM_SIZE = 2048
+
+Ram: TypeAlias = Any
+"""One record of ``RAM_DTYPE``; its fields are attributes only inside compiled code."""
 
 
 class Cell(NamedTuple):
@@ -152,11 +155,31 @@ CELLS: tuple[Cell, ...] = (
     Cell("best_score_top", 0x71D),
 )
 
+
+def _with_gaps_named(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    """``cells`` plus a cell for every stretch between them.
+
+    NumPy copies a record field by field, so bytes without a field would be lost on the way.
+    """
+    filled: list[Cell] = []
+    end = 0
+    for cell in (*cells, Cell("", RAM_SIZE, 0)):
+        if cell.address < end:
+            raise AssertionError(f"cell {cell.name} overlaps the one before it")
+        if cell.address > end:
+            filled.append(Cell(f"unnamed_{end:03x}", end, cell.address - end))
+        filled.append(cell)
+        end = cell.address + cell.count
+    return tuple(filled[:-1])
+
+
+_FIELDS = _with_gaps_named(CELLS)
+
 RAM_DTYPE = np.dtype(
     {
-        "names": [c.name for c in CELLS],
-        "formats": ["u1" if c.count == 1 else ("u1", (c.count,)) for c in CELLS],
-        "offsets": [c.address for c in CELLS],
+        "names": [c.name for c in _FIELDS],
+        "formats": ["u1" if c.count == 1 else ("u1", (c.count,)) for c in _FIELDS],
+        "offsets": [c.address for c in _FIELDS],
         "itemsize": RAM_SIZE,
     }
 )

@@ -8,6 +8,8 @@ at the same places in the program.
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 from numba import from_dtype
 from numba.extending import overload
@@ -15,6 +17,9 @@ from numpy.typing import NDArray
 
 STREAM_DTYPE = np.dtype([("state", "<u8")])
 """A generator: 64 bits of state, never 0."""
+
+Source: TypeAlias = Any
+"""A record of STREAM_DTYPE or TAPE_DTYPE inside compiled code."""
 
 TAPE_SIZE = 128
 TAPE_DTYPE = np.dtype(
@@ -29,7 +34,7 @@ TAPE_DTYPE = np.dtype(
 """Recorded bytes of one tick: ``wrong`` counts reads past the end or at another address."""
 
 
-def draw(source: np.void, address: int) -> int:
+def draw(source: Source, address: int) -> int:
     """The next random byte of ``source``, 0-255; ``address`` names the reading instruction."""
     raise TypeError("draw() exists only inside compiled code")
 

@@ -1,0 +1,84 @@
+"""The operator's switches and the start of a game: what a player may choose before the first tick."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+import numpy as np
+
+from .tables import START_LEVEL_INDEX
+
+OPTIONS_DTYPE = np.dtype(
+    [
+        ("level_index", "u1"),
+        ("lives", "u1"),
+        ("bonus_life_interval", "u1"),
+        ("difficulty", "u1"),
+        ("start_bonus_index", "u1"),
+    ]
+)
+"""One game's options as compiled code takes them."""
+
+LEVEL_MIN, LEVEL_MAX = 1, 99
+LIVES = (2, 3, 4, 5)
+BONUS_LIFE = (0, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 70_000)
+DIFFICULTIES = {"medium": 0, "easy": 1, "hard": 2}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The machine's settings for one game; the defaults are those of the factory.
+
+    ``start_level``: 1 to 99.  ``lives``: 2 to 5.  ``bonus_life``: points between bonus lives,
+    10,000 to 70,000 in steps of 10,000, or 0 or ``"none"`` for none.  ``difficulty``: ``"easy"``,
+    ``"medium"`` or ``"hard"``.  ``start_bonus``: pay the machine's bonus for starting deep after
+    the first finished wave, where its level select offers that level.
+
+    Raises ``ValueError`` for any other value.
+    """
+
+    start_level: int = 1
+    lives: int = 3
+    bonus_life: int | str = 20_000
+    difficulty: str = "medium"
+    start_bonus: bool = False
+
+    def __post_init__(self) -> None:
+        level = self.start_level
+        if not _is_int(level) or not LEVEL_MIN <= level <= LEVEL_MAX:
+            raise ValueError(
+                f"start_level={level!r}: the game has levels {LEVEL_MIN} to {LEVEL_MAX}; "
+                f"choose a whole number in that range"
+            )
+        if not _is_int(self.lives) or self.lives not in LIVES:
+            raise ValueError(f"lives={self.lives!r}: the machine's switches offer 2, 3, 4 or 5")
+        bonus = self.bonus_life
+        if bonus != "none" and not (_is_int(bonus) and bonus in BONUS_LIFE):
+            raise ValueError(
+                f"bonus_life={bonus!r}: a life every 10000, 20000, ... 70000 points, "
+                f"or 'none'; the machine has no other setting"
+            )
+        if self.difficulty not in DIFFICULTIES:
+            near = difflib.get_close_matches(str(self.difficulty), DIFFICULTIES, 1, 0.0)
+            raise ValueError(
+                f"difficulty={self.difficulty!r}: one of 'easy', 'medium', 'hard'; "
+                f"did you mean {near[0]!r}?"
+            )
+        if not isinstance(self.start_bonus, (bool, np.bool_)):
+            raise ValueError(f"start_bonus={self.start_bonus!r}: True or False")
+
+    def record(self) -> np.void:
+        """These options as one record of ``OPTIONS_DTYPE``."""
+        index = self.start_level - 1
+        entries = np.flatnonzero(START_LEVEL_INDEX == index)
+        bonus_index = int(entries[0]) if self.start_bonus and len(entries) else 0
+        interval = 0 if self.bonus_life == "none" else int(self.bonus_life) // 10_000
+        difficulty = DIFFICULTIES[self.difficulty]
+        filled = np.array([(index, self.lives, interval, difficulty, bonus_index)], OPTIONS_DTYPE)
+        record: np.void = filled[0]
+        return record
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

@@ -1,0 +1,112 @@
+"""The enemies' movement programs: a small language of the machine's, assembled from text.
+
+An enemy runs its program until HALT; the next tick goes on behind it.  ``CODE`` holds the
+programs one after the other from address 0x00, so that the program counters in RAM are the
+machine's own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+HALT, MOVE, SPIKE, LOOP, LOOP_RIM, LOOP_PULSAR, AGAIN, GOTO, IF0, SKIP0 = range(10)
+FLIP_START, FLIP, REVERSE, AIM, GRAB, ON_SPIKE, PULSING, PULSAR_MOVE = range(10, 18)
+FUSE_MOVE, FUSE_KILL = range(18, 20)
+
+_OPERATIONS = {
+    "HALT": HALT,
+    "MOVE": MOVE,
+    "SPIKE": SPIKE,
+    "LOOP": LOOP,
+    "LOOP@rim_flip_steps": LOOP_RIM,
+    "LOOP@pulsar_flip_delay": LOOP_PULSAR,
+    "AGAIN": AGAIN,
+    "GOTO": GOTO,
+    "IF0": IF0,
+    "SKIP0": SKIP0,
+    "FLIP!": FLIP_START,
+    "FLIP": FLIP,
+    "REVERSE": REVERSE,
+    "AIM": AIM,
+    "GRAB?": GRAB,
+    "ONSPIKE?": ON_SPIKE,
+    "PULSARMOVE": PULSAR_MOVE,
+    "PULSING?": PULSING,
+    "FUSEMOVE": FUSE_MOVE,
+    "FUSEKILL?": FUSE_KILL,
+}
+_TWO_BYTES = {"LOOP", "LOOP@rim_flip_steps", "LOOP@pulsar_flip_delay", "AGAIN", "GOTO", "IF0"}
+
+# Labels in capitals are programs; single letters are local to theirs.
+PROGRAMS = """
+SPIKER:           MOVE SPIKE IF0 STRAIGHT HALT GOTO SPIKER
+STRAIGHT:         MOVE HALT GOTO STRAIGHT
+STEP8_FLIP:       LOOP 8  b: MOVE HALT AGAIN b  FLIP!  c: HALT FLIP SKIP0 GOTO c  GOTO STEP8_FLIP
+SPIRAL:           MOVE HALT FLIP!  b: HALT FLIP MOVE SKIP0 GOTO b  GOTO SPIRAL
+SPIRAL_ALTERNATE: MOVE HALT
+                  LOOP 2  b: FLIP!  c: HALT FLIP MOVE SKIP0 GOTO c  HALT AGAIN b  REVERSE
+                  LOOP 3  d: FLIP!  e: HALT FLIP MOVE SKIP0 GOTO e  HALT AGAIN d  REVERSE
+                  GOTO SPIRAL_ALTERNATE
+RIM:              LOOP 4  b: GRAB? HALT AGAIN b  FLIP!
+                  c: HALT LOOP@rim_flip_steps -  d: FLIP IF0 RIM AGAIN d  GOTO c
+SPIKE_RIDER:      HALT MOVE ONSPIKE? IF0 SPIKE_RIDER  FLIP! HALT MOVE
+                  b: FLIP IF0 SPIKE_RIDER HALT GOTO b
+FUSE:             FUSEMOVE FUSEKILL? HALT GOTO FUSE
+FUSE_ROLL:        HALT  b: LOOP 3  c: FUSEKILL? HALT AGAIN c  FLIP IF0 FUSE GOTO FUSE_ROLL
+PULSAR:           LOOP@pulsar_flip_delay -  b: PULSARMOVE HALT AGAIN b
+                  c: PULSING? IF0 d  PULSARMOVE HALT GOTO c
+                  d: AIM FLIP!  e: HALT FLIP IF0 PULSAR GOTO e
+AVOIDER:          AIM REVERSE FLIP!  b: HALT MOVE FLIP SKIP0 GOTO b
+                  LOOP 4  c: HALT MOVE AGAIN c  GOTO AVOIDER
+"""
+
+
+def assemble(text: str) -> tuple[NDArray[np.uint8], dict[str, int]]:
+    """Bytes of the programs in ``text`` and the start address of each."""
+    starts: dict[str, int] = {}
+    code: list[int | tuple[str, str]] = []
+    program = ""
+    words = iter(text.split())
+    for word in words:
+        if word.endswith(":"):
+            label = word[:-1]
+            if label.isupper():
+                program = label
+                starts[label] = len(code)
+            else:
+                starts[f"{program}.{label}"] = len(code)
+            continue
+        code.append(_OPERATIONS[word])
+        if word in _TWO_BYTES:
+            operand = next(words)
+            if operand == "-":
+                code.append(0)
+            elif operand.isdigit():
+                code.append(int(operand))
+            else:
+                code.append((program, operand))
+    resolved = [
+        byte
+        if isinstance(byte, int)
+        else starts[byte[1] if byte[1].isupper() else f"{byte[0]}.{byte[1]}"]
+        for byte in code
+    ]
+    return np.array(resolved, np.uint8), starts
+
+
+CODE, _STARTS = assemble(PROGRAMS)
+P_SPIKER = _STARTS["SPIKER"]
+P_STRAIGHT = _STARTS["STRAIGHT"]
+P_STEP8_FLIP = _STARTS["STEP8_FLIP"]
+P_SPIRAL = _STARTS["SPIRAL"]
+P_SPIRAL_ALTERNATE = _STARTS["SPIRAL_ALTERNATE"]
+P_RIM = _STARTS["RIM"]
+P_SPIKE_RIDER = _STARTS["SPIKE_RIDER"]
+P_FUSE = _STARTS["FUSE"]
+P_FUSE_ROLL = _STARTS["FUSE_ROLL.b"]
+"""Where a roll begins: behind the first HALT."""
+
+P_PULSAR = _STARTS["PULSAR"]
+P_AVOIDER = _STARTS["AVOIDER"]
+P_END = len(CODE)

@@ -1,0 +1,33 @@
+"""A new game: from an empty RAM image to the first tick of play."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .compiled import clear, kernel
+from .level_select import choose_level, new_game
+from .memory import MODE_IN_GAME, MODE_RUNNING, STATE_NEW_GAME, STATE_PLAY, Ram
+from .randomness import Source
+from .tick import tick
+
+ONE_COIN_ONE_CREDIT = 0x02
+
+
+@kernel
+def start_game(ram: Ram, source: Source, options: Any) -> None:
+    """Clear ``ram`` and leave it at the first play tick of a game with ``options``.
+
+    ``options`` is a record of ``OPTIONS_DTYPE``.  The game starts the machine's own way, except
+    that any level can be chosen.
+    """
+    clear(ram)
+    ram.dsw1_image = ONE_COIN_ONE_CREDIT
+    ram.dsw3_image = options.difficulty
+    ram.bonus_life_interval = options.bonus_life_interval
+    ram.lives_per_game = options.lives
+    ram.mode_flags = MODE_IN_GAME | MODE_RUNNING
+    ram.game_state = STATE_NEW_GAME
+    new_game(ram, source)
+    choose_level(ram, source, options.level_index, options.start_bonus_index)
+    while ram.game_state != STATE_PLAY:
+        tick(ram, source)

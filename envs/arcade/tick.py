@@ -1,0 +1,57 @@
+"""One game tick, the unit of all rules: 27.34 of them are a second on the machine.
+
+``tick(ram, source)`` carries one RAM image on by one tick.  The tick's controls must be in the
+image already (``inputs.set_inputs``); ``source`` gives the random bytes.
+"""
+
+from __future__ import annotations
+
+from . import memory as m
+from .compiled import kernel, rule
+from .level_select import level_select, new_game
+from .memory import Ram
+from .play import play
+from .randomness import Source
+from .star_field import step_star_field
+from .states import end_life, end_wave, level_entry, new_life, new_life_2, pause
+from .warp import warp
+
+BUTTONS_UNSEEN = 0x80
+"""buttons_latched bit 7: no state routine has looked at the buttons in this tick."""
+
+
+@rule
+def run_state(ram: Ram, source: Source) -> None:
+    """The state routine; the high-score and attract states are left as they are."""
+    state = ram.game_state
+    if state == m.STATE_PLAY:
+        play(ram, source)
+    elif state == m.STATE_WARP:
+        warp(ram, source)
+    elif state == m.STATE_LEVEL_ENTRY:
+        level_entry(ram)
+    elif state == m.STATE_PAUSE:
+        pause(ram)
+    elif state == m.STATE_NEW_LIFE:
+        new_life(ram, source)
+    elif state == m.STATE_NEW_LIFE_2:
+        new_life_2(ram)
+    elif state == m.STATE_END_LIFE:
+        end_life(ram)
+    elif state == m.STATE_END_WAVE:
+        end_wave(ram, source)
+    elif state == m.STATE_NEW_GAME:
+        new_game(ram, source)
+    elif state == m.STATE_LEVEL_SELECT:
+        level_select(ram, source)
+
+
+@kernel
+def tick(ram: Ram, source: Source) -> None:
+    """Carry ``ram`` (one RAM_DTYPE record, changed in place) on by one game tick."""
+    step_star_field(ram)
+    ram.buttons_latched |= BUTTONS_UNSEEN
+    run_state(ram, source)
+    ram.frame_counter += 1
+    if (ram.buttons_latched & BUTTONS_UNSEEN) != 0:
+        ram.buttons_latched = 0
