@@ -71,9 +71,12 @@ def forecast_split(ram: Ram, plan: Plan, slot: int, weights: WeightsRecord) -> N
         mark_pulses(plan, split, HORIZON, lower)
         mark_pulses(plan, split, HORIZON, upper)
     elif cargo == CARGO_FUSEBALLS and weights.knows_fuseballs:
-        climb = (SPLIT_DEPTH - RIM_DEPTH - 2) * 256 // kind_speed(ram, FUSEBALL)
-        mark_spoke(plan.danger, split + climb, lower)
-        mark_spoke(plan.danger, split + climb, upper)
+        # A child in a lower slot than the tanker's own already moves in the tick of the split.
+        depth = np.int64(ram.enemy_depth[slot]) * 256 + np.int64(ram.enemy_depth_frac[slot])
+        depth -= (split + 1) * kind_speed(ram, TANKER)
+        arrival = split + (depth - (RIM_DEPTH + 1) * 256) // kind_speed(ram, FUSEBALL)
+        mark_spoke(plan.danger, arrival, lower)
+        mark_spoke(plan.danger, arrival, upper)
 
 
 @rule

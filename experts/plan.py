@@ -11,7 +11,7 @@ from tempest_agent.envs.arcade.memory import LANES
 HORIZON = 16
 """Ticks that the expert looks ahead; tick 0 is the one that the decision is for."""
 
-LETHAL = 1000.0
+LETHAL = 1e6
 """Cost from which on being in a lane in a tick counts as death."""
 
 PLAN_DTYPE = np.dtype(

@@ -13,7 +13,7 @@ from tempest_agent.envs.arcade.memory import (
     STATE_WARP,
     Ram,
 )
-from tempest_agent.envs.arcade.randomness import Source, new_streams
+from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, Source
 from tempest_agent.envs.arcade.tick import tick
 
 from .danger import forecast
@@ -57,6 +57,7 @@ def decide(ram: Ram, weights: WeightsRecord, plan: Plan) -> None:
 def decide_batch(
     ram: NDArray[np.void],
     pending: PendingInputs,
+    seed: int,
     sources: NDArray[np.void],
     scratch: NDArray[np.void],
     plans: NDArray[np.void],
@@ -69,12 +70,23 @@ def decide_batch(
     for game in range(len(ram)):
         if pending.shape[1]:
             scratch[0] = ram[game]
+            reseed(sources[0], ram[game], seed)
             look_ahead(scratch[0], pending[game], sources[0])
             decide(scratch[0], weights[0], plan)
         else:
             decide(ram[game], weights[0], plan)
         spins[game] = plan.spin
         buttons[game] = plan.fire * FIRE + plan.zap * ZAP
+
+
+@rule
+def reseed(source: Source, ram: Ram, seed: int) -> None:
+    """Start the private random stream from what the image shows, so that equal images agree."""
+    shown = np.uint64(seed)
+    for byte in (ram.frame_counter, ram.rim_pos, ram.score_p1[0], ram.score_p1[1], ram.pulse_phase):
+        shown = (shown ^ np.uint64(byte)) * np.uint64(0x9E3779B97F4A7C15)
+        shown ^= shown >> np.uint64(29)
+    source.state = shown | np.uint64(1)
 
 
 @rule
@@ -91,8 +103,7 @@ class ScriptedExpert:
 
     It knows where each danger will be in the next 16 ticks, goes the best way through them, and
     fires at what it can hit with two shots in reserve.  It never reads a game's random stream:
-    with inputs under way it rolls a copy of the game forward on a stream of its own, which
-    starts anew with each call.
+    with inputs under way it rolls a copy of the game forward on a stream of its own.
     """
 
     name = "expert"
@@ -100,7 +111,8 @@ class ScriptedExpert:
     def __init__(self, weights: Weights | None = None, seed: int = 0) -> None:
         self.weights = weights or Weights()
         self._weights = self.weights.record()
-        self._stream = new_streams([np.random.SeedSequence(seed)])
+        self._seed = seed
+        self._stream = np.zeros(1, STREAM_DTYPE)
         self._plan = np.zeros(1, PLAN_DTYPE)
         self._scratch = np.zeros(1, RAM_DTYPE)
 
@@ -118,7 +130,8 @@ class ScriptedExpert:
         decide_batch(
             ram,
             inputs,
-            self._stream.copy(),
+            self._seed,
+            self._stream,
             self._scratch,
             self._plan,
             self._weights,

@@ -10,7 +10,7 @@ from tempest_agent.envs.arcade.memory import KIND_CCW, KIND_FLIPPING, RIM_DEPTH,
 
 from .flips import flip_landing, flip_length, flip_steps_left, next_direction
 from .plan import HORIZON, LETHAL, mark_span
-from .scripts import RIM_WAITING, STRAIGHT, STRAIGHT_END
+from .scripts import RIM_WAITING, STEP8_MOVING, STRAIGHT, STRAIGHT_END
 
 GRAB_TICKS = 4
 """A walker tests for a grab in the tick in which it lands and in the three that follow."""
@@ -60,6 +60,17 @@ def kind_speed(ram: Ram, kind: int) -> int:
 
 
 @rule
+def straight_ticks(ram: Ram, slot: int) -> int:
+    """For how many ticks a climbing enemy is sure to stay in its lane."""
+    address = np.int64(ram.enemy_script_pc[slot])
+    if STRAIGHT <= address < STRAIGHT_END:
+        return HORIZON
+    if address == STEP8_MOVING:
+        return np.int64(ram.enemy_loop[slot]) - 1
+    return 0
+
+
+@rule
 def forecast_arrival(ram: Ram, slot: int, cost: float, danger: Any) -> None:
     """Mark the lane in which a climbing enemy reaches the rim and grabs.
 
@@ -76,7 +87,7 @@ def forecast_arrival(ram: Ram, slot: int, cost: float, danger: Any) -> None:
         lane = flip_landing(ram, slot)
         arrival = max(arrival, landing)
     else:
-        certain = STRAIGHT <= np.int64(ram.enemy_script_pc[slot]) < STRAIGHT_END
+        certain = arrival < straight_ticks(ram, slot)
         lane = np.int64(ram.enemy_lane[slot]) & 15
     price = LETHAL if certain else cost
     mark_span(danger, arrival, arrival + GRAB_TICKS, lane, price)

@@ -1,0 +1,33 @@
+"""The teachers by name."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+
+from .interface import Teacher
+from .novice import Novice
+from .random_player import RandomPlayer
+from .scripted import ScriptedExpert
+
+_MAKERS: dict[str, Callable[[int], Teacher]] = {
+    "expert": lambda seed: ScriptedExpert(seed=seed),
+    "novice": lambda seed: Novice.preset("novice", seed),
+    "novice-strong": lambda seed: Novice.preset("novice-strong", seed),
+    "random": lambda seed: RandomPlayer(seed=seed),
+}
+TEACHER_NAMES = tuple(_MAKERS)
+
+
+def make_teacher(name: str, seed: int = 0) -> Teacher:
+    """The teacher called ``name``, with ``seed`` for what it leaves to chance.
+
+    Raises:
+        ValueError: if there is none of that name.
+    """
+    maker = _MAKERS.get(name)
+    if maker is None:
+        near = difflib.get_close_matches(name.lower(), TEACHER_NAMES, 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(f"no teacher {name!r}: {hint}there are {', '.join(TEACHER_NAMES)}")
+    return maker(seed)
