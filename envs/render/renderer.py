@@ -1,0 +1,133 @@
+"""The picture of a RAM image, as the colour vector monitor of the machine shows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tempest_agent.envs.arcade.memory import (
+    RAM_DTYPE,
+    RAM_SIZE,
+    STATE_FIREWORK,
+    STATE_HIGH_SCORE_CHECK,
+    STATE_HIGH_SCORES,
+    STATE_INITIALS,
+    STATE_LEVEL_SELECT,
+    STATE_LOGO,
+    STATE_NEW_GAME,
+    Ram,
+    from_bytes,
+)
+
+from . import actors, effects, overlay
+from .canvas import Canvas
+from .glow import add_glow, grayscale
+from .palette import palette_for
+from .projection import Viewport, camera_of
+from .well import draw_well, shapes, well_of
+
+__all__ = ["Renderer", "grayscale", "image_cells"]
+
+_LEGIBLE_HEIGHT = 200
+# In these states the cells of the objects hold something else, or an older game.
+_NO_ACTORS = frozenset(
+    (
+        STATE_NEW_GAME,
+        STATE_HIGH_SCORE_CHECK,
+        STATE_INITIALS,
+        STATE_HIGH_SCORES,
+        STATE_LEVEL_SELECT,
+        STATE_LOGO,
+        STATE_FIREWORK,
+    )
+)
+
+
+def image_cells(ram: Any) -> NDArray[np.uint8]:
+    """The 2,048 bytes of an image given as a record, a 0-d array of one, or bytes.
+
+    Raises:
+        ValueError: ``ram`` is not one image.
+    """
+    array = np.asarray(ram)
+    if array.dtype == RAM_DTYPE and array.size == 1:
+        return np.frombuffer(array.tobytes(), np.uint8)
+    if array.dtype == np.uint8 and array.shape == (RAM_SIZE,):
+        return array
+    raise ValueError(
+        f"cannot draw an array of shape {array.shape} and type {array.dtype.name}: "
+        f"give one RAM image, a RAM_DTYPE record or {RAM_SIZE} uint8 cells "
+        "(of a batch, pass batch[i])"
+    )
+
+
+class Renderer:
+    """Draws RAM images in software; needs no display.
+
+    Args:
+        width: width of the picture in pixels.
+        height: height of the picture in pixels.  The monitor stands upright, 3:4; other shapes
+            stretch it.  Below 200 pixels the texts are left out: they would be specks.
+        glow: add the halo of the tube.  Costs about half of the time of a frame.
+
+    A picture depends on the image alone, so images of the simulator, of an emulator and of a
+    recording are drawn alike.  The machine's flash of the well for a bonus life is not drawn:
+    its timer runs in the machine's own display code and not in the game.
+    """
+
+    def __init__(self, width: int = 480, height: int = 640, glow: bool = True) -> None:
+        for name, value in (("width", width), ("height", height)):
+            if not 16 <= value <= 8192:
+                raise ValueError(f"{name}={value} is not a picture size: use 16 to 8192 pixels")
+        self.width = width
+        self.height = height
+        self.glow = glow
+        self._viewport = Viewport(width, height)
+        self._dot = max(1, round(height / 320))
+        self._thickness = max(1, round(height / 640))
+        self._texts = height >= _LEGIBLE_HEIGHT
+
+    def draw(self, ram: Any, score: int | None = None) -> NDArray[np.uint8]:
+        """The picture of one image, a new uint8 array of shape (height, width, 3), RGB.
+
+        Args:
+            ram: one ``RAM_DTYPE`` record or its 2,048 bytes.
+            score: score to show; None shows the image's own six digits, which wrap at a million.
+
+        Raises:
+            ValueError: ``ram`` is not one image.
+        """
+        cells = image_cells(ram)
+        record: Ram = from_bytes(cells)
+        canvas = Canvas(self._viewport, self._dot, self._thickness)
+        self._collect(canvas, record)
+        if self._texts:
+            overlay.draw_overlay(canvas, record, cells, score)
+        else:
+            overlay.draw_lives(canvas, record)
+        image = np.zeros((self.height, self.width, 3), np.uint8)
+        colours = palette_for(
+            int(record["cur_wave"]),
+            int(np.count_nonzero(record["player_shot_depth"])),
+            int(record["frame_counter"]),
+        )
+        canvas.paint(image, colours)
+        return add_glow(image) if self.glow else image
+
+    @staticmethod
+    def _collect(canvas: Canvas, ram: Ram) -> None:
+        well = well_of(ram)
+        camera = camera_of(ram, shapes()[int(ram["well_shape"]) & 0x0F].eye_z)
+        effects.draw_stars(canvas, ram, camera)
+        draw_well(canvas, ram, camera, well)
+        if int(ram["game_state"]) in _NO_ACTORS:
+            return
+        actors.draw_queue(canvas, ram, camera, well)
+        actors.draw_spikes(canvas, ram, camera, well)
+        actors.draw_enemies(canvas, ram, camera, well)
+        actors.draw_enemy_shots(canvas, ram, camera, well)
+        actors.draw_player_shots(canvas, ram, camera, well)
+        actors.draw_claw(canvas, ram, camera, well)
+        effects.draw_explosions(canvas, ram, camera, well)
