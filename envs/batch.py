@@ -1,0 +1,249 @@
+"""``GameBatch``: many games side by side in compiled code.
+
+The engine under both forms of the environment, the collector and the evaluator.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arcade.memory import RAM_DTYPE, RAM_SIZE, as_bytes
+from .arcade.randomness import STREAM_DTYPE
+from .features import NUM_FEATURES, as_floats
+from .game_step import GAME_DTYPE, NOT_STARTED, observe_games, reset_games, step_games
+from .seeds import Seeds, streams_for
+from .settings import GameSettings
+
+NEVER = 2**62
+_STREAM_END = RAM_SIZE + STREAM_DTYPE.itemsize
+STATE_SIZE = _STREAM_END + GAME_DTYPE.itemsize
+"""Bytes of one game's clonable state: RAM image, random stream, record."""
+
+
+class GameBatch:
+    """``num_games`` games that are stepped together.
+
+    Public arrays, one entry a game, updated in place by every step:
+
+    * ``ram``: ``RAM_DTYPE``; ``streams``: ``STREAM_DTYPE``; ``games``: ``GAME_DTYPE``;
+    * ``codes``: int8 ``(num_games, NUM_FEATURES)``, the observation (``observe=True`` only);
+    * ``points`` int32, ``terminated`` bool, ``truncated`` bool of the last step;
+    * with ``autoreset``: ``last_ram``, ``last_games``, ``last_codes``, the end of each game's
+      last finished episode, valid where the last step returned terminated or truncated.
+
+    A step puts in the action and plays ``frame_skip`` ticks; the spinner counts are put in at
+    every one of them.  A superzap that could not start or has nobody to kill is not put in; what
+    was put in is in ``games["executed_spin"]`` (first tick) and ``games["executed_buttons"]``
+    (fire of the first tick, the zap of any).  With ``input_delay`` these are older inputs than
+    the step's action: each tick puts in the input chosen that many ticks before.
+
+    ``skip_idle``: when a tick of the step leaves the game where the next tick needs no decision,
+    the step goes on by itself, with spinner and buttons at rest, until a decision is needed or
+    the game ends; the rest of ``frame_skip`` is dropped.  Such ticks are those of a dead player
+    and those between two stretches of play (pause, end of life, new life, end of wave, level
+    entry).  The game is exactly the one that actions at rest would have made;
+    ``games["step_idle_ticks"]`` counts the ticks.
+
+    A game ends (``terminated``) when the machine reaches its high-score check.  At ``max_ticks``
+    or ``max_steps`` it is ``truncated``, unless the last life is already lost: then it is
+    terminated.  Without ``autoreset`` a finished game stays as it is, its flag stays set and its
+    points are 0, until it is reset; with it a new game begins within the same step.
+
+    The result does not depend on ``num_threads``.  Instances can be pickled and survive a fork.
+    """
+
+    def __init__(
+        self,
+        num_games: int,
+        settings: GameSettings | None = None,
+        *,
+        autoreset: bool = False,
+        observe: bool = True,
+        num_threads: int = 1,
+    ) -> None:
+        if num_games < 1:
+            raise ValueError(f"num_games={num_games!r}: at least one game is needed")
+        if num_threads < 1:
+            raise ValueError(f"num_threads={num_threads!r}: at least one thread is needed")
+        self.num_games = num_games
+        self.settings = settings or GameSettings()
+        self.autoreset = autoreset
+        self.observing = observe
+        self.num_threads = min(num_threads, num_games)
+        self.ram = np.zeros(num_games, RAM_DTYPE)
+        self.streams = np.zeros(num_games, STREAM_DTYPE)
+        self.games = np.zeros(num_games, GAME_DTYPE)
+        self.games["status"] = NOT_STARTED
+        self.codes = np.zeros((num_games if observe else 0, NUM_FEATURES), np.int8)
+        ending = num_games if autoreset else 0
+        self.last_ram = np.zeros(ending, RAM_DTYPE)
+        self.last_games = np.zeros(ending, GAME_DTYPE)
+        self.last_codes = np.zeros((ending if observe else 0, NUM_FEATURES), np.int8)
+        self.points = np.zeros(num_games, np.int32)
+        self.terminated = np.zeros(num_games, np.bool_)
+        self.truncated = np.zeros(num_games, np.bool_)
+        self._options = self.settings.records()
+        self._rules = (
+            int(self.settings.frame_skip),
+            bool(self.settings.skip_idle),
+            int(self.settings.max_ticks or NEVER),
+            int(self.settings.max_steps or NEVER),
+            int(self.settings.input_delay),
+            bool(autoreset),
+            bool(observe),
+        )
+        self._seeded = False
+        self._started = False
+        self._pool: ThreadPoolExecutor | None = None
+        self._pool_process = 0
+
+    def reset(self, mask: NDArray[np.bool_] | None = None, seeds: Seeds | None = None) -> None:
+        """Begin new games where ``mask`` (default: everywhere) is set.
+
+        ``seeds``: see ``seeds.streams_for``; ``None`` goes on with each game's random stream, and
+        draws one from the operating system the first time.
+        """
+        if mask is None:
+            mask = np.ones(self.num_games, np.bool_)
+        if not self._seeded:
+            self.streams[:] = streams_for(np.random.SeedSequence(), self.num_games)[0]
+            self._seeded = True
+        if seeds is not None:
+            streams, named = streams_for(seeds, self.num_games)
+            self.streams[mask & named] = streams[mask & named]
+        reset_games(self.ram, self.streams, self.games, self._options, mask)
+        self.points[mask] = 0
+        self.terminated[mask] = False
+        self.truncated[mask] = False
+        self._observe(mask)
+        self._started = self._started or not bool((self.games["status"] == NOT_STARTED).any())
+
+    def step(
+        self, spin: NDArray[np.int8], buttons: NDArray[np.uint8]
+    ) -> tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Play one step of every game.
+
+        ``spin``: int8 ``(num_games,)``, counts a tick, cut to -31..31, positive towards lower
+        lanes.  ``buttons``: uint8 ``(num_games,)``, fire + 2*zap.  Returns ``points``,
+        ``terminated`` and ``truncated``: the batch's own arrays, overwritten by the next step.
+        """
+        if not self._started:
+            raise RuntimeError("step() before reset(): every game has to be reset once first")
+        shape = (self.num_games,)
+        if spin.shape != shape or buttons.shape != shape:
+            raise ValueError(
+                f"spin has shape {spin.shape} and buttons {buttons.shape}, "
+                f"but {self.num_games} games need shape {shape} for both"
+            )
+        if spin.dtype != np.int8 or buttons.dtype != np.uint8:
+            raise TypeError(
+                f"spin is {spin.dtype} and buttons {buttons.dtype}: int8 and uint8 are needed; "
+                "actions.py converts the environment's actions"
+            )
+        if self.num_threads == 1:
+            self._step_chunk(spin, buttons, 0, self.num_games)
+        else:
+            self._step_threads(spin, buttons)
+        return self.points, self.terminated, self.truncated
+
+    def observations(self) -> NDArray[np.float32]:
+        """The observation of every game as floats, ``(num_games, NUM_FEATURES)``: a new array."""
+        return as_floats(self.codes)
+
+    def clone(self, games: NDArray[np.int64] | list[int] | None = None) -> NDArray[np.uint8]:
+        """States of the chosen games (default: all) as bytes, ``(count, STATE_SIZE)``.
+
+        A state is all that the future of a game depends on besides the settings and the actions:
+        RAM image, random stream and record, the pending inputs included.
+        """
+        chosen = np.arange(self.num_games) if games is None else np.asarray(games, np.int64)
+        states = np.empty((len(chosen), STATE_SIZE), np.uint8)
+        states[:, :RAM_SIZE] = as_bytes(self.ram)[chosen]
+        states[:, RAM_SIZE:_STREAM_END] = _rows(self.streams)[chosen]
+        states[:, _STREAM_END:] = _rows(self.games)[chosen]
+        return states
+
+    def restore(
+        self, states: NDArray[np.uint8], games: NDArray[np.int64] | list[int] | None = None
+    ) -> None:
+        """Put ``states`` from ``clone()`` of any batch back into the chosen games.
+
+        The flags of the last step are cleared, the observation is written anew.  Raises
+        ``ValueError`` where ``states`` is not from ``clone()`` or does not fit ``games``.
+        """
+        chosen = np.arange(self.num_games) if games is None else np.asarray(games, np.int64)
+        if states.dtype != np.uint8 or states.shape != (len(chosen), STATE_SIZE):
+            raise ValueError(
+                f"states has dtype {states.dtype} and shape {states.shape}, but {len(chosen)} "
+                f"games need uint8 of shape ({len(chosen)}, {STATE_SIZE}) as clone() gives it"
+            )
+        as_bytes(self.ram)[chosen] = states[:, :RAM_SIZE]
+        _rows(self.streams)[chosen] = states[:, RAM_SIZE:_STREAM_END]
+        _rows(self.games)[chosen] = states[:, _STREAM_END:]
+        self.points[chosen] = 0
+        self.terminated[chosen] = False
+        self.truncated[chosen] = False
+        mask = np.zeros(self.num_games, np.bool_)
+        mask[chosen] = True
+        self._observe(mask)
+        self._seeded = True
+        self._started = not bool((self.games["status"] == NOT_STARTED).any())
+
+    def close(self) -> None:
+        """End the threads; the batch can still be used and then starts new ones."""
+        if self._pool is not None and self._pool_process == os.getpid():
+            self._pool.shutdown()
+        self._pool = None
+
+    def _observe(self, mask: NDArray[np.bool_]) -> None:
+        if self.observing:
+            observe_games(self.ram, self.games, self.codes, self._rules[4], mask)
+
+    def _step_chunk(
+        self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], start: int, stop: int
+    ) -> None:
+        step_games(
+            self.ram,
+            self.streams,
+            self.games,
+            self.codes,
+            self.last_ram,
+            self.last_games,
+            self.last_codes,
+            self._options,
+            self._rules,
+            spin,
+            buttons,
+            self.points,
+            self.terminated,
+            self.truncated,
+            start,
+            stop,
+        )
+
+    def _step_threads(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8]) -> None:
+        # Threads do not survive a fork: a child process makes its own.
+        if self._pool is None or self._pool_process != os.getpid():
+            self._pool = ThreadPoolExecutor(self.num_threads - 1, "tempest-games")
+            self._pool_process = os.getpid()
+        edges = [self.num_games * part // self.num_threads for part in range(self.num_threads + 1)]
+        others = [
+            self._pool.submit(self._step_chunk, spin, buttons, edges[part], edges[part + 1])
+            for part in range(1, self.num_threads)
+        ]
+        self._step_chunk(spin, buttons, edges[0], edges[1])
+        for other in others:
+            other.result()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_pool": None}
+
+
+def _rows(records: NDArray[np.void]) -> NDArray[np.uint8]:
+    """Bytes of the records, one row each, without copying."""
+    return records.view(np.uint8).reshape(len(records), records.dtype.itemsize)

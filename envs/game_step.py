@@ -1,0 +1,266 @@
+"""One step of a batch of games, compiled: inputs, ticks, bookkeeping, observation, new games."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arcade.compiled import kernel, rule
+from .arcade.inputs import SPINNER_MAX, set_inputs
+from .arcade.memory import STATE_HIGH_SCORE_CHECK, Ram
+from .arcade.randomness import Source, draw
+from .arcade.score import SCORE_WRAP, score_of
+from .arcade.start import start_game
+from .arcade.tick import tick
+from .controls import needs_no_input, player_alive, zap_legal
+from .feature_layout import MAX_INPUT_DELAY
+from .features import write_features
+from .integers import whole
+from .outcome import DEATH_CAUSES, death_cause
+
+FIRE, ZAP = 1, 2
+"""Bits of an action's buttons."""
+
+NO_CAUSE = -1
+RUNNING, TERMINATED, TRUNCATED, NOT_STARTED = range(4)
+
+GAME_DTYPE = np.dtype(
+    [
+        ("score", "<i8"),
+        ("ticks", "<i8"),
+        ("steps", "<i8"),
+        ("idle_ticks", "<i8"),
+        ("deaths", "<i4", (len(DEATH_CAUSES),)),
+        ("wraps", "<i4"),
+        ("points", "<i4"),
+        ("step_idle_ticks", "<i4"),
+        ("pending_spin", "i1", (MAX_INPUT_DELAY,)),
+        ("pending_buttons", "u1", (MAX_INPUT_DELAY,)),
+        ("executed_spin", "i1"),
+        ("executed_buttons", "u1"),
+        ("step_death", "i1"),
+        ("last_death", "i1"),
+        ("status", "u1"),
+    ]
+)
+"""What the machine does not keep in its RAM about one game.
+
+``score`` goes on beyond 999,999 (``wraps`` counts the wraps).  ``ticks``, ``steps``,
+``idle_ticks`` and ``deaths`` (by cause) count from the start of the game; ``points``,
+``step_idle_ticks``, ``step_death`` (a cause or -1) and the executed inputs are those of the last
+step.  ``pending_*`` are inputs that have not taken effect yet, the next one first.
+"""
+
+Game: TypeAlias = Any
+"""A record of GAME_DTYPE inside compiled code."""
+
+_IDLE_LIMIT = 2000
+"""More ticks than lie between any two decisions; only a hand-made image could need more."""
+
+
+@rule
+def begin_game(ram: Ram, stream: Source, game: Game, options: NDArray[np.void]) -> None:
+    """Start a new game at one of the start levels in ``options``."""
+    choice = 0
+    if len(options) > 1:
+        number = (draw(stream, 0) * 256 + draw(stream, 0)) * 256 + draw(stream, 0)
+        choice = (number * len(options)) >> 24
+    start_game(ram, stream, options[choice])
+    game.score = score_of(ram)
+    game.ticks = 0
+    game.steps = 0
+    game.idle_ticks = 0
+    game.wraps = 0
+    game.points = 0
+    game.step_idle_ticks = 0
+    game.executed_spin = 0
+    game.executed_buttons = 0
+    game.step_death = NO_CAUSE
+    game.last_death = NO_CAUSE
+    game.status = RUNNING
+    game.deaths[:] = 0
+    game.pending_spin[:] = 0
+    game.pending_buttons[:] = 0
+
+
+@rule
+def _play_tick(
+    ram: Ram, stream: Source, game: Game, spin: int, buttons: int, input_delay: int
+) -> None:
+    if input_delay > 0:
+        late_spin = game.pending_spin
+        late_buttons = game.pending_buttons
+        last = input_delay - 1
+        now_spin = whole(late_spin[0])
+        now_buttons = whole(late_buttons[0])
+        for i in range(last):
+            late_spin[i] = late_spin[i + 1]
+            late_buttons[i] = late_buttons[i + 1]
+        late_spin[last] = spin
+        late_buttons[last] = buttons
+        spin = now_spin
+        buttons = now_buttons
+    zap = buttons & ZAP != 0 and zap_legal(ram)
+    fire = buttons & FIRE != 0
+    game.executed_spin = spin
+    game.executed_buttons = (FIRE if fire else 0) | (ZAP if zap else 0)
+    before = score_of(ram)
+    alive = player_alive(ram)
+    set_inputs(ram, spin, fire, zap)
+    tick(ram, stream)
+    game.ticks += 1
+    after = score_of(ram)
+    if after != before:
+        if after < before:
+            game.wraps += 1
+            game.points += SCORE_WRAP
+        game.points += after - before
+        game.score = game.wraps * whole(SCORE_WRAP) + after
+    if alive and not player_alive(ram):
+        cause = death_cause(ram)
+        game.step_death = cause
+        game.last_death = cause
+        game.deaths[cause] += 1
+
+
+@rule
+def _over(ram: Ram) -> bool:
+    return bool(ram.game_state == STATE_HIGH_SCORE_CHECK)
+
+
+@rule
+def play_step(
+    ram: Ram,
+    stream: Source,
+    game: Game,
+    spin: int,
+    buttons: int,
+    frame_skip: int,
+    skip_idle: bool,
+    max_ticks: int,
+    max_steps: int,
+    input_delay: int,
+) -> None:
+    """Play one step of one running game and update its record."""
+    spin = max(-SPINNER_MAX, min(SPINNER_MAX, spin))
+    game.points = 0
+    game.step_idle_ticks = 0
+    game.step_death = NO_CAUSE
+    game.steps += 1
+    first_spin = whole(0)
+    seen_buttons = whole(0)
+    for repeat in range(frame_skip):
+        _play_tick(ram, stream, game, spin, buttons, input_delay)
+        if repeat == 0:
+            first_spin = whole(game.executed_spin)
+            seen_buttons = whole(game.executed_buttons)
+        seen_buttons |= game.executed_buttons & ZAP
+        if _over(ram) or game.ticks >= max_ticks or (skip_idle and needs_no_input(ram)):
+            break
+    if skip_idle:
+        idle = 0
+        while (
+            needs_no_input(ram) and not _over(ram) and game.ticks < max_ticks and idle < _IDLE_LIMIT
+        ):
+            _play_tick(ram, stream, game, 0, 0, input_delay)
+            idle += 1
+        game.step_idle_ticks = idle
+        game.idle_ticks += idle
+    game.executed_spin = first_spin
+    game.executed_buttons = seen_buttons
+    if _over(ram):
+        game.status = TERMINATED
+    elif game.ticks >= max_ticks or game.steps >= max_steps:
+        # Nothing the player could do changes the end once the last life is lost.
+        lost = not player_alive(ram) and ram.lives[0] <= 1
+        game.status = TERMINATED if lost else TRUNCATED
+
+
+@rule
+def observe_game(ram: Ram, game: Game, input_delay: int, out: NDArray[np.int8]) -> None:
+    """Write one game's observation codes."""
+    write_features(ram, game.pending_spin, game.pending_buttons, input_delay, out)
+
+
+@kernel
+def step_games(
+    ram: NDArray[np.void],
+    streams: NDArray[np.void],
+    games: NDArray[np.void],
+    codes: NDArray[np.int8],
+    last_ram: NDArray[np.void],
+    last_games: NDArray[np.void],
+    last_codes: NDArray[np.int8],
+    options: NDArray[np.void],
+    rules: tuple[int, bool, int, int, int, bool, bool],
+    spin: NDArray[np.int8],
+    buttons: NDArray[np.uint8],
+    points: NDArray[np.int32],
+    terminated: NDArray[np.bool_],
+    truncated: NDArray[np.bool_],
+    start: int,
+    stop: int,
+) -> None:
+    """One step of games ``start`` to ``stop - 1``; ``last_*`` receive finished games."""
+    frame_skip, skip_idle, max_ticks, max_steps, input_delay, autoreset, observing = rules
+    for i in range(start, stop):
+        game = games[i]
+        if game.status == RUNNING:
+            play_step(
+                ram[i],
+                streams[i],
+                game,
+                whole(spin[i]),
+                whole(buttons[i]),
+                frame_skip,
+                skip_idle,
+                max_ticks,
+                max_steps,
+                input_delay,
+            )
+            if observing:
+                observe_game(ram[i], game, input_delay, codes[i])
+        else:
+            game.points = 0
+            game.step_idle_ticks = 0
+            game.step_death = NO_CAUSE
+        points[i] = game.points
+        terminated[i] = game.status == TERMINATED
+        truncated[i] = game.status == TRUNCATED
+        if autoreset and game.status != RUNNING:
+            last_ram[i] = ram[i]
+            last_games[i] = games[i]
+            begin_game(ram[i], streams[i], game, options)
+            if observing:
+                last_codes[i] = codes[i]
+                observe_game(ram[i], game, input_delay, codes[i])
+
+
+@kernel
+def reset_games(
+    ram: NDArray[np.void],
+    streams: NDArray[np.void],
+    games: NDArray[np.void],
+    options: NDArray[np.void],
+    mask: NDArray[np.bool_],
+) -> None:
+    """Start new games where ``mask`` is set."""
+    for i in range(len(ram)):
+        if mask[i]:
+            begin_game(ram[i], streams[i], games[i], options)
+
+
+@kernel
+def observe_games(
+    ram: NDArray[np.void],
+    games: NDArray[np.void],
+    codes: NDArray[np.int8],
+    input_delay: int,
+    mask: NDArray[np.bool_],
+) -> None:
+    """Write the observation codes of the games where ``mask`` is set."""
+    for i in range(len(ram)):
+        if mask[i]:
+            observe_game(ram[i], games[i], input_delay, codes[i])

@@ -1,0 +1,79 @@
+"""How a life ended, read from the RAM image at the end of the deadly tick."""
+
+from __future__ import annotations
+
+from .arcade.compiled import rule
+from .arcade.memory import (
+    ENEMY_SHOT_SLOTS,
+    ENEMY_SLOTS,
+    FLIPPER,
+    FUSEBALL,
+    KIND_FLIPPING,
+    KIND_MASK,
+    PULSAR,
+    STATE_WARP,
+    Ram,
+)
+from .integers import whole
+
+GRAB, PULSE, FUSE, ENEMY_SHOT, SPIKE = range(5)
+DEATH_CAUSES = ("grab", "pulsar", "fuseball", "enemy_shot", "spike")
+"""Names of the causes, in the order of their numbers."""
+
+_GRABBED = 0x80
+_PULSE_TOP, _PULSE_BOTTOM = 15, -63
+
+
+@rule
+def _pulse_was_on(ram: Ram) -> bool:
+    """Whether pulsars could kill in the tick just played: the clock moves on after the enemies."""
+    phase = whole(ram.pulse_phase)
+    step = whole(ram.pulse_step)
+    phase = phase - 256 if phase >= 128 else phase
+    step = step - 256 if step >= 128 else step
+    if phase >= _PULSE_TOP or phase < _PULSE_BOTTOM:
+        step = -step
+    return phase - step >= 0
+
+
+@rule
+def death_cause(ram: Ram) -> int:
+    """Number of the cause of death, an index into ``DEATH_CAUSES``.
+
+    ``ram`` is the image right after the tick in which the player died.  The image alone decides,
+    so this works on the simulator, on the real machine and on recordings.  A killer that a shot of
+    the player removed in the same tick leaves its bytes in the empty slot, and is found there.
+    """
+    if ram.game_state == STATE_WARP:
+        return SPIKE
+    if ram.player_lane_ccw == _GRABBED:
+        return GRAB
+    lane = ram.player_lane
+    depths = ram.enemy_depth
+    lanes = ram.enemy_lane
+    kinds = ram.enemy_kind
+    for slot in range(ENEMY_SLOTS):
+        at_player = lanes[slot] == lane and depths[slot] == ram.player_depth
+        if at_player and kinds[slot] & KIND_MASK == FUSEBALL:
+            return FUSE
+    if not _pulse_was_on(ram):
+        return ENEMY_SHOT
+    gone = False
+    for slot in range(ENEMY_SLOTS):
+        if lanes[slot] != lane or kinds[slot] & KIND_FLIPPING:
+            continue
+        kind = kinds[slot] & KIND_MASK
+        if depths[slot] == 0:
+            gone = gone or kind == PULSAR
+        elif kind == PULSAR and depths[slot] < ram.pulse_depth:
+            return PULSE
+        elif kind == FLIPPER and depths[slot] == ram.player_depth:
+            # A pulsar on arrival beside another walker loses its type; a flipper would have
+            # grabbed the player.
+            return PULSE
+    shots = ram.enemy_shot_depth
+    shot_lanes = ram.enemy_shot_lane
+    for slot in range(ENEMY_SHOT_SLOTS):
+        if shots[slot] == 0 and shot_lanes[slot] == lane:
+            return ENEMY_SHOT
+    return PULSE if gone else ENEMY_SHOT
