@@ -141,4 +141,4 @@ class QNetwork(nn.Module):
         """
         if not self.proposes:
             return None
-        return torch.tanh(self.spinner_head(latent.detach()).float())
+        return torch.tanh(self.spinner_head(latent.detach().float()))

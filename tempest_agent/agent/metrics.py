@@ -1,0 +1,47 @@
+"""Means, maxima and minima that stay on the device until a line of metrics is written."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class Metrics:
+    """Running figures of many updates; nothing is read back before ``read``."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, tuple[Tensor, Tensor | float]] = {}
+        self._highest: dict[str, Tensor] = {}
+        self._lowest: dict[str, Tensor] = {}
+
+    def mean(self, name: str, total: Tensor, count: Tensor | float = 1.0) -> None:
+        """Add ``total`` over ``count`` rows to the mean ``name``."""
+        before = self._sums.get(name)
+        if before is None:
+            self._sums[name] = (total.detach().clone(), count)
+        else:
+            self._sums[name] = (before[0] + total.detach(), before[1] + count)
+
+    def highest(self, name: str, value: Tensor) -> None:
+        """Keep the largest ``value``."""
+        before = self._highest.get(name)
+        value = value.detach().clone()
+        self._highest[name] = value if before is None else torch.maximum(before, value)
+
+    def lowest(self, name: str, value: Tensor) -> None:
+        """Keep the smallest ``value``."""
+        before = self._lowest.get(name)
+        value = value.detach().clone()
+        self._lowest[name] = value if before is None else torch.minimum(before, value)
+
+    def read(self) -> dict[str, float]:
+        """All figures as floats, and begin anew; means over no rows are left out."""
+        figures: dict[str, float] = {}
+        for name, (total, count) in self._sums.items():
+            rows = float(count)
+            if rows > 0:
+                figures[name] = float(total) / rows
+        figures |= {name: float(value) for name, value in self._highest.items()}
+        figures |= {name: float(value) for name, value in self._lowest.items()}
+        self._sums, self._highest, self._lowest = {}, {}, {}
+        return figures

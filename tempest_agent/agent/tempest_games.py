@@ -1,0 +1,138 @@
+"""The arcade's games and their scripted teacher, in the form that the collector plays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tempest_agent.config import GameConfig
+from tempest_agent.envs.batch import GameBatch
+from tempest_agent.envs.feature_layout import (
+    EXISTS,
+    FEATURES,
+    LANE_FEATURES,
+    NUM_FEATURES,
+)
+from tempest_agent.envs.settings import GameSettings
+from tempest_agent.experts import Teacher
+
+from .actions import SPINNER_COUNTS
+from .games import Step
+from .networks import Layout
+
+ZAP_LEGAL_FEATURE = next(f.index for f in FEATURES if f.name == "zap_legal")
+
+TEMPEST_LAYOUT = Layout(NUM_FEATURES, LANE_FEATURES, EXISTS)
+
+
+def game_settings(game: GameConfig) -> GameSettings:
+    """The settings of the environment that ``game`` describes."""
+    return GameSettings(
+        start_level=list(game.start_levels),
+        lives=game.lives,
+        bonus_life=game.bonus_life * 10_000 if game.bonus_life else "none",
+        difficulty=game.difficulty,
+        frame_skip=game.frame_skip,
+        max_ticks=game.max_ticks,
+        input_delay=game.input_delay,
+    )
+
+
+class TempestGames:
+    """``num_games`` arcade games, begun anew as soon as they are over.
+
+    Args:
+        num_games: N.
+        game: the rules they are played by.
+        seed: of all their random streams.
+    """
+
+    layout = TEMPEST_LAYOUT
+
+    def __init__(self, num_games: int, game: GameConfig, seed: int) -> None:
+        self.num_games = num_games
+        self.game = game
+        self._seed = seed
+        self._batch = GameBatch(num_games, game_settings(game), autoreset=True)
+
+    def reset(self) -> None:
+        """Begin all games with the streams of the seed."""
+        self._batch.reset(seeds=np.random.SeedSequence(self._seed))
+
+    def observe(self) -> NDArray[np.int8]:
+        """Codes ``(N, F)``, the batch's own array."""
+        return self._batch.codes
+
+    def zap_legal(self) -> NDArray[np.bool_]:
+        """Whether a zap would do something, ``(N,)``."""
+        return self._batch.codes[:, ZAP_LEGAL_FEATURE] > 0
+
+    def images(self) -> tuple[NDArray[np.void], NDArray[np.int16]]:
+        """RAM images ``(N,)`` and the inputs under way ``(N, delay, 2)``, oldest first."""
+        games, delay = self._batch.games, self.game.input_delay
+        pending = np.empty((self.num_games, delay, 2), np.int16)
+        pending[..., 0] = games["pending_spin"][:, :delay]
+        pending[..., 1] = games["pending_buttons"][:, :delay]
+        return self._batch.ram, pending
+
+    def step(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8]) -> Step:
+        """One decision of every game, ``frame_skip`` ticks."""
+        batch, game = self._batch, self.game
+        legal = self.zap_legal()
+        points, terminated, truncated = batch.step(spin, buttons)
+        over = terminated | truncated
+        records = np.where(over, batch.last_games, batch.games) if over.any() else batch.games
+        died = records["step_death"] >= 0
+        reward = points.astype(np.float32) * np.float32(game.reward_scale)
+        reward -= died * np.float32(game.death_penalty)
+        ends = (terminated | died) if game.life_loss_terminal else terminated
+        # With a delay the machine got an older input; the action that was chosen is what the
+        # state after it depends on, so that is what is learned from (less an illegal zap).
+        if game.input_delay:
+            taken_spin, taken = spin, np.where(legal, buttons, buttons & 1).astype(np.uint8)
+        else:
+            taken_spin, taken = records["executed_spin"], records["executed_buttons"]
+        return Step(
+            reward=reward,
+            terminated=ends.copy(),
+            truncated=truncated.copy(),
+            game_over=over,
+            score=records["score"].copy(),
+            spin=taken_spin.copy(),
+            buttons=taken.copy(),
+            final_codes=batch.last_codes,
+            final_zap_legal=batch.last_codes[:, ZAP_LEGAL_FEATURE] > 0,
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"states": self._batch.clone()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self._batch.restore(np.array(state["states"], np.uint8))
+
+
+class TempestTeacher:
+    """A teacher whose decisions of one tick are spread over a decision of ``frame_skip`` ticks.
+
+    Args:
+        teacher: decides every tick.
+        frame_skip: ticks that one decision lasts.
+    """
+
+    def __init__(self, teacher: Teacher, frame_skip: int) -> None:
+        self.teacher = teacher
+        self.frame_skip = frame_skip
+
+    def act(
+        self, images: tuple[NDArray[np.void], NDArray[np.int16]]
+    ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
+        """Knob counts and buttons, ``(N,)`` each; the knob turns as far as in one tick."""
+        ram, pending = images
+        spin, buttons = self.teacher.act(ram, pending if pending.shape[1] else None)
+        if self.frame_skip > 1:
+            # A full turn means "as fast as possible"; anything less is a distance.
+            slower = np.round(spin / self.frame_skip).astype(np.int8)
+            spin = np.where(np.abs(spin) >= SPINNER_COUNTS, spin, slower).astype(np.int8)
+        return spin, buttons
