@@ -23,7 +23,7 @@ def score_of(ram: Ram) -> int:
 
 @rule
 def add_points(ram: Ram, points: int) -> None:
-    """Add ordinary points (below 10,000) and give the bonus life they may bring."""
+    """Add ordinary points (up to 10,000) and give the bonus life they may bring."""
     if (ram.mode_flags & MODE_IN_GAME) == 0:
         return
     before = score_of(ram)
@@ -35,15 +35,18 @@ def add_points(ram: Ram, points: int) -> None:
 
 @rule
 def add_start_bonus(ram: Ram, points: int) -> None:
-    """Add a large amount, whose own ten-thousands decide about the bonus life first."""
+    """Add an amount whose own ten-thousands, where it has any, decide about the bonus life."""
     if (ram.mode_flags & MODE_IN_GAME) == 0:
+        return
+    top = points // 10_000
+    if top == 0:
+        add_points(ram, points)
         return
     after = (score_of(ram) + points) % SCORE_WRAP
     _write_score(ram, after)
     interval = int64(ram.bonus_life_interval)
-    top = points // 10_000
     # The machine compares the two as bytes, the amount's in BCD.
-    if top != 0 and interval != 0 and (top // 10) * 16 + top % 10 >= interval:
+    if interval != 0 and (top // 10) * 16 + top % 10 >= interval:
         _give_life(ram)
     else:
         _bonus_life_at(ram, after // 10_000)

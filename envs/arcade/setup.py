@@ -62,7 +62,7 @@ def set_up_queue_and_spikes(ram: Ram) -> None:
 @rule
 def set_up_well(ram: Ram, source: Source) -> int:
     """Build the shape of the player's level; returns its vanishing point's screen z."""
-    index = int64(ram.wave_index[0])
+    index = int64(ram.wave_index[ram.player_up])
     if index >= t.LEVELS_WITH_OWN_WAVE:
         index = draw(source, 0xC2EE) & 0x5F
     shape = int64(t.WELL_OF_LEVEL[index & 0x0F])
@@ -76,6 +76,8 @@ def set_up_well(ram: Ram, source: Source) -> int:
         ram.lane_mid_z[lane] = t.WELL_MID_Z[shape, lane]
     home = int64(t.WELL_EYE_HOME[shape])
     ram.eye_depth_home = home
+    ram.eye_depth_hi = 0xFF
+    ram.eye_depth_lo = home
     ram.eye_x = 0x80
     ram.eye_z = t.WELL_EYE_Z[shape]
     ram.unit_distance = (RIM_DEPTH - home) & 0xFF
@@ -125,8 +127,6 @@ def set_up_life(ram: Ram, source: Source) -> None:
     screen_z = set_up_well(ram, source)
     ram.screen_z[0] = screen_z & 0xFF
     ram.screen_z[1] = (screen_z >> 8) & 0xFF
-    ram.eye_depth_hi = 0xFF
-    ram.eye_depth_lo = ram.eye_depth_home
 
 
 @rule
