@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from tempest_agent.envs.arcade.compiled import rule
-from tempest_agent.envs.arcade.memory import LANES
+from tempest_agent.envs.arcade.memory import LANES, PLAYER_SHOT_SLOTS
 
 HORIZON = 16
 """Ticks that the expert looks ahead; tick 0 is the one that the decision is for."""
@@ -19,6 +19,8 @@ PLAN_DTYPE = np.dtype(
         ("danger", "<f8", (HORIZON, LANES)),
         ("value", "<f8", (LANES,)),
         ("outlook", "<f8", (2, LANES)),
+        ("shot_depth", "<i8", (PLAYER_SHOT_SLOTS,)),
+        ("shot_cuts", "<i8", (PLAYER_SHOT_SLOTS,)),
         ("best", "<f8"),
         ("pulse_on", "<i8"),
         ("pulse_quiet", "<i8"),
@@ -30,6 +32,7 @@ PLAN_DTYPE = np.dtype(
 )
 """``danger[k, lane]``: cost of being in ``lane`` after the move of tick ``k``, from LETHAL on deadly.
 ``value[lane]``: what a tick in that lane is worth.  ``outlook``: the escape table's two last rows.
+``shot_depth``, ``shot_cuts``: the player's shots while a dive is foreseen.
 ``best``: the value of the best way found; below ``-LETHAL`` no way survives the horizon.
 ``pulse_on``, ``pulse_quiet``: bit ``k`` tells of tick ``k``.  Then the decision: the lane to be in
 after the move, the knob counts, the buttons."""
