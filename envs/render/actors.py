@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.memory import (
     BOTTOM_DEPTH,
@@ -38,7 +41,7 @@ def lane_ends(camera: Camera, well: Well, lane: int, depth: float) -> tuple[Floa
 
 
 def lane_middle(
-    camera: Camera, well: Well, lanes: Floats | list[int], depth: Floats | float
+    camera: Camera, well: Well, lanes: NDArray[Any] | list[int], depth: Floats | float
 ) -> Floats:
     """Screen points in the middle of lanes, shape (n, 2)."""
     where = np.asarray(lanes, np.intp) & 0x0F
@@ -150,9 +153,7 @@ def draw_enemy_shots(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> No
     strokes = shapes.ENEMY_SHOTS[int(ram["frame_counter"]) & 3]
     for place, size in zip(places, sizes.tolist(), strict=True):
         canvas.strokes((place + size * line for line in strokes), palette.WHITE)
-    canvas.dots(
-        places[:, None, :] + sizes[:, None, None] * shapes.ENEMY_SHOT_CORE, palette.FLIPPER
-    )
+    canvas.dots(places[:, None, :] + sizes[:, None, None] * shapes.ENEMY_SHOT_CORE, palette.FLIPPER)
 
 
 def draw_spikes(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> None:

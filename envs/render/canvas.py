@@ -14,9 +14,12 @@ from .projection import Floats, Viewport
 class Canvas:
     """Collects what the beam draws.  Colours are palette indices; points are screen units."""
 
-    def __init__(self, viewport: Viewport, dot: int, thickness: int = 1) -> None:
+    def __init__(
+        self, viewport: Viewport, dot: tuple[int, int] = (1, 1), thickness: int = 1
+    ) -> None:
+        """``dot`` is the width and height of a dot, ``thickness`` that of a line, in pixels."""
         self._viewport = viewport
-        self._dot = dot
+        self._dot_width, self._dot_height = dot
         self._thickness = thickness
         self._strokes: list[Floats] = []
         self._stroke_colours: list[int] = []
@@ -78,11 +81,11 @@ class Canvas:
         colours = palette[np.concatenate(self._dot_colours)]
         inside = np.flatnonzero(
             (pixels[:, 0] >= 0)
-            & (pixels[:, 0] <= width - self._dot)
+            & (pixels[:, 0] <= width - self._dot_width)
             & (pixels[:, 1] >= 0)
-            & (pixels[:, 1] <= height - self._dot)
+            & (pixels[:, 1] <= height - self._dot_height)
         )
         x, y = pixels[inside, 0], pixels[inside, 1]
-        for down in range(self._dot):
-            for right in range(self._dot):
+        for down in range(self._dot_height):
+            for right in range(self._dot_width):
                 image[y + down, x + right] = colours[inside]

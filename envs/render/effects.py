@@ -48,7 +48,7 @@ def _draw_death(canvas: Canvas, ram: Ram, place: Floats, size: float, sequence: 
     picture = int(ram["death_picture"][2])
     shards = picture in _SHARDS_PICTURES and sequence < _SPLAT_END
     if picture >= _FUSE_PICTURES or shards or sequence >= _SPLAT_END:
-        spread = size * (30.0 + 6.0 * sequence)
+        spread = size * (14.0 + 4.0 * sequence)
         canvas.dots(place + spread * shapes.SHARDS, palette.CLAW)
         return
     for first, star in zip(shapes.SPLAT_STEPS, shapes.SPLAT_SIZES, strict=True):
@@ -59,7 +59,7 @@ def _draw_death(canvas: Canvas, ram: Ram, place: Floats, size: float, sequence: 
 
 
 def _draw_points(canvas: Canvas, text: str, place: Floats, size: float) -> None:
-    size = max(size, 0.6)
+    size = max(size, 1.0)  # legible even at the bottom of the well
     left, base = place - np.array((text_width(text, size) / 2.0, 12.0 * size))
     canvas.strokes(text_lines(text, float(left), float(base), size), palette.WHITE)
 

@@ -25,11 +25,12 @@ OVER_STATES = frozenset(
     (STATE_END_GAME, STATE_HIGH_SCORE_CHECK, STATE_INITIALS, STATE_HIGH_SCORES, STATE_FIREWORK)
 )
 
-_SCORE_RIGHT, _SCORE_BASE = -173.0, 361.0
-_BEST_LEFT, _BEST_BASE = -133.0, 394.0
+_SCORE_RIGHT, _SCORE_BASE = -176.0, 361.0
+_BEST_LEFT, _BEST_BASE = -136.0, 394.0
 _LEVEL_RIGHT, _LEVEL_BASE = 48.0, 360.0
 _LIVES_LEFT, _LIVES_Z, _LIVES_PITCH = -448.0, 337.0, 60.0
-_MESSAGE_BASE = -480.0
+_MESSAGE_BASE = -510.0
+_OVER = ("GAME OVER", 3.0, -36.0)
 _AVOID_SPIKES = 0x80
 _BEST_NAME, _BEST_SCORE = slice(0x61B, 0x61E), slice(0x71B, 0x71E)
 
@@ -39,9 +40,7 @@ def digits(cells: list[int]) -> int:
     return sum(((c >> 4) * 10 + (c & 0x0F)) * 100**place for place, c in enumerate(cells))
 
 
-def draw_overlay(
-    canvas: Canvas, ram: Ram, cells: NDArray[np.uint8], score: int | None
-) -> None:
+def draw_overlay(canvas: Canvas, ram: Ram, cells: NDArray[np.uint8], score: int | None) -> None:
     """Score (``score``, or the image's own six digits), best score, level, lives, messages.
 
     ``ram`` and ``cells`` are the same image, as a record and as 2,048 bytes.
@@ -85,12 +84,10 @@ def _message(ram: Ram) -> tuple[str, float, float]:
     """Text, size and base line of the message that the image's state shows."""
     state = int(ram["game_state"])
     in_game = bool(int(ram["mode_flags"]) & MODE_IN_GAME)
-    if state in OVER_STATES:
-        return "GAME OVER", 2.0, _MESSAGE_BASE
     if state == STATE_LEVEL_SELECT:
         return "SELECT LEVEL", 2.0, _MESSAGE_BASE
-    if not in_game:
-        return "GAME OVER", 2.0, _MESSAGE_BASE
+    if state in OVER_STATES or not in_game:
+        return _OVER
     if int(ram["spike_flag"]) == _AVOID_SPIKES:
         return "AVOID SPIKES", 2.0, _MESSAGE_BASE
     if state == STATE_LEVEL_ENTRY:

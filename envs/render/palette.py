@@ -55,7 +55,7 @@ def palette_for(wave: int, player_shots: int, frame: int) -> NDArray[np.uint8]:
     The centre of the player's shots warns when few of the eight remain; the three colours of
     the death splat change places every frame.
     """
-    colours = GROUPS[group_of(wave)].copy()
+    colours: NDArray[np.uint8] = GROUPS[group_of(wave)].copy()
     if player_shots < 6:
         colours[SHOT_CORE] = _SHOT_CORE_FEW
     elif player_shots < 8:

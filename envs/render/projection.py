@@ -40,9 +40,7 @@ class Camera(NamedTuple):
     def project(self, x: Floats, z: Floats, depth: Floats | float) -> Floats:
         """World points to screen units, shape (..., 2)."""
         factor = FOCAL / self.distance(depth)
-        return np.stack(
-            ((x - CENTRE_X) * factor, (z - self.z) * factor + self.screen_z), axis=-1
-        )
+        return np.stack(((x - CENTRE_X) * factor, (z - self.z) * factor + self.screen_z), axis=-1)
 
     def size(self, depth: Floats | float) -> Floats:
         """Size of a picture at ``depth`` as a share of its full size, at most 1."""
@@ -69,7 +67,8 @@ def along_lane(start: Floats, end: Floats, picture: Floats) -> Floats:
     """
     step = end - start
     side = np.array((step[1], -step[0]))
-    return start + picture[:, :1] * step + picture[:, 1:] * side
+    points: Floats = start + picture[:, :1] * step + picture[:, 1:] * side
+    return points
 
 
 class Viewport:

@@ -23,12 +23,15 @@ from tempest_agent.envs.arcade.memory import (
 
 from . import actors, effects, overlay
 from .canvas import Canvas
-from .glow import add_glow, grayscale
+from .glow import Glow, grayscale
 from .palette import palette_for
 from .projection import Viewport, camera_of
 from .well import draw_well, shapes, well_of
 
-__all__ = ["Renderer", "grayscale", "image_cells"]
+__all__ = ["FRAMES_PER_SECOND", "Renderer", "grayscale", "image_cells"]
+
+FRAMES_PER_SECOND = 1_512_000 / 6_144 / 9
+"""Game ticks, and so pictures, in a second: 27.34."""
 
 _LEGIBLE_HEIGHT = 200
 # In these states the cells of the objects hold something else, or an older game.
@@ -83,9 +86,10 @@ class Renderer:
                 raise ValueError(f"{name}={value} is not a picture size: use 16 to 8192 pixels")
         self.width = width
         self.height = height
-        self.glow = glow
+        self._glow = Glow(width, height) if glow else None
         self._viewport = Viewport(width, height)
-        self._dot = max(1, round(height / 320))
+        # The beam's dots stand upright, twice as high as wide.
+        self._dot = (max(1, height // 640), max(1, height // 320))
         self._thickness = max(1, round(height / 640))
         self._texts = height >= _LEGIBLE_HEIGHT
 
@@ -114,15 +118,18 @@ class Renderer:
             int(record["frame_counter"]),
         )
         canvas.paint(image, colours)
-        return add_glow(image) if self.glow else image
+        if self._glow is not None:
+            self._glow.apply(image)
+        return image
 
     @staticmethod
     def _collect(canvas: Canvas, ram: Ram) -> None:
         well = well_of(ram)
         camera = camera_of(ram, shapes()[int(ram["well_shape"]) & 0x0F].eye_z)
         effects.draw_stars(canvas, ram, camera)
-        draw_well(canvas, ram, camera, well)
-        if int(ram["game_state"]) in _NO_ACTORS:
+        in_play = int(ram["game_state"]) not in _NO_ACTORS
+        draw_well(canvas, ram, camera, well, in_play)
+        if not in_play:
             return
         actors.draw_queue(canvas, ram, camera, well)
         actors.draw_spikes(canvas, ram, camera, well)

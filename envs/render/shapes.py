@@ -47,7 +47,7 @@ CLAWS: tuple[Floats, ...] = (
 """Eight postures: the claw leans over as it walks from one spoke to the next."""
 
 LIFE_ICON: Floats = np.array(
-    ((-25, 0), (0, 12), (25, 0), (14, -9), (20, 0), (0, 7), (-20, 0), (-14, -9), (-25, 0)),
+    ((-25, 0), (0, 12), (25, 0), (10, -11), (19, 0), (0, 6), (-19, 0), (-10, -11), (-25, 0)),
     np.float64,
 )
 
@@ -108,7 +108,7 @@ def _fuseball(variant: int) -> tuple[Part, ...]:
     for arm, colour in arms:
         points = np.array(arm, np.float64)
         # The four pictures differ in the kinks of the arms, which makes the ball crackle.
-        kinks = np.where(np.arange(len(points)) % 2 == 1, 4.0, -3.0) * (variant % 2)
+        kinks = np.where(np.arange(len(points)) % 2 == 1, 2.0, -2.0) * (variant % 2)
         points[1:, 0] += kinks[1:]
         points[1:, 1] += kinks[1:] * (1 if variant < 2 else -1)
         parts.append(Part(points, colour))

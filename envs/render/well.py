@@ -82,7 +82,7 @@ def rim_depth(camera: Camera) -> float:
 
 
 def spoke_colours(ram: Ram) -> list[int]:
-    """Colour index of each spoke."""
+    """Colour index of each spoke, as play paints them."""
     frame = int(ram["frame_counter"])
     zap = int(ram["zap_timer"])
     # 0xFF marks a dive, in which the zapper cannot be used.
@@ -115,13 +115,17 @@ def pulsar_lanes(ram: Ram) -> list[tuple[int, bool]]:
     ]
 
 
-def draw_well(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> None:
-    """Sixteen spokes, the rim and the bottom; what lies off the screen is left out."""
+def draw_well(canvas: Canvas, ram: Ram, camera: Camera, well: Well, in_play: bool) -> None:
+    """Sixteen spokes, the rim and the bottom; what lies off the screen is left out.
+
+    Out of play nobody colours a spoke or covers the rim.
+    """
     rim = camera.project(well.x, well.z, rim_depth(camera))
     bottom = camera.project(well.x, well.z, BOTTOM_DEPTH)
-    for lane, colour in enumerate(spoke_colours(ram)):
+    colours = spoke_colours(ram) if in_play else [palette.WELL] * LANES
+    for lane, colour in enumerate(colours):
         canvas.stroke(np.stack((bottom[lane], rim[lane])), colour)
-    blank = {lane for lane, _ in pulsar_lanes(ram)}
+    blank = {lane for lane, _ in pulsar_lanes(ram)} if in_play else set()
     for outline, gaps in ((rim, blank), (bottom, set[int]())):
         if np.abs(outline).max() >= _OFF_SCREEN:
             continue

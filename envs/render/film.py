@@ -1,0 +1,124 @@
+"""Films of a game as MP4 files."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import TracebackType
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from .renderer import FRAMES_PER_SECOND
+
+_CODEC = "mp4v"
+
+
+class FilmError(RuntimeError):
+    """A film cannot be written; the message says why and what to do."""
+
+
+class FilmWriter:
+    """Writes RGB frames to an MP4 file.
+
+    The file gets its name when it is closed: until then it is ``.NAME.part.mp4`` beside it, so
+    a film that exists is complete.  Leaving the ``with`` block by an error keeps what was
+    filmed; a film without frames leaves no file.
+
+    Args:
+        path: the file, ending in ``.mp4``; an older one is replaced.
+        fps: frames in a second; the default is the machine's own speed.
+        size: width and height in pixels.
+
+    Raises:
+        FilmError: wrong ending, a folder that is missing or cannot be written, or an OpenCV
+            without the encoder.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        fps: float = FRAMES_PER_SECOND,
+        size: tuple[int, int] = (480, 640),
+    ) -> None:
+        self._path = Path(path)
+        self._part = self._path.with_name(f".{self._path.stem}.part.mp4")
+        self._size = size
+        self._frames = 0
+        self._writer: cv2.VideoWriter | None = None
+        if not fps > 0:
+            raise FilmError(f"fps={fps} cannot be filmed: use a positive number")
+        _require_target(self._path)
+        writer = cv2.VideoWriter(str(self._part), cv2.VideoWriter.fourcc(*_CODEC), float(fps), size)
+        if not writer.isOpened():
+            self._part.unlink(missing_ok=True)
+            raise FilmError(
+                f"this OpenCV cannot encode {_CODEC} video of {size[0]} x {size[1]} pixels: "
+                "pip install --force-reinstall opencv-python-headless"
+            )
+        self._writer = writer
+
+    @property
+    def frames(self) -> int:
+        """Frames written so far."""
+        return self._frames
+
+    def write(self, frame: NDArray[np.uint8]) -> None:
+        """Append one RGB frame of shape (height, width, 3), uint8.
+
+        Raises:
+            FilmError: the film is closed, or the frame has another shape than the film.
+        """
+        if self._writer is None:
+            raise FilmError(f"{self._path} is closed: open a new FilmWriter to film more")
+        width, height = self._size
+        if frame.shape != (height, width, 3) or frame.dtype != np.uint8:
+            raise FilmError(
+                f"a frame of shape {frame.shape} and type {frame.dtype} does not fit the film: "
+                f"give uint8 of shape {(height, width, 3)}, or set size to the renderer's "
+                "(width, height)"
+            )
+        self._writer.write(np.ascontiguousarray(frame[:, :, ::-1]))
+        self._frames += 1
+
+    def close(self) -> None:
+        """Finish the file and give it its name; closing twice is fine.
+
+        Raises:
+            FilmError: the encoder wrote nothing, as with a full disk.
+        """
+        if self._writer is None:
+            return
+        self._writer.release()
+        self._writer = None
+        if not self._frames:
+            self._part.unlink(missing_ok=True)
+            return
+        if not self._part.is_file() or not self._part.stat().st_size:
+            self._part.unlink(missing_ok=True)
+            raise FilmError(f"nothing was written to {self._path}: is the disk full?")
+        self._part.replace(self._path)
+
+    def __enter__(self) -> FilmWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _require_target(path: Path) -> None:
+    folder = path.parent
+    if path.suffix.lower() != ".mp4":
+        raise FilmError(f"{path} is not a name for an MP4 film: end it in .mp4")
+    if path.is_dir():
+        raise FilmError(f"{path} is a folder: give the name of a file in it")
+    if not folder.is_dir():
+        raise FilmError(f"{folder} is not a folder: create it first (mkdir -p {folder})")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise FilmError(f"{folder} cannot be written: choose another folder for {path.name}")
