@@ -100,7 +100,7 @@ def record_start(run: Path, resumed_at: int | None = None) -> None:
             "versions": {name: _version(name) for name in _VERSIONED},
         }
     )
-    with _replacing(file) as new:
+    with replacing(file) as new:
         new.write((json.dumps({"starts": starts}, indent=2) + "\n").encode())
 
 
@@ -127,12 +127,12 @@ def git_commit() -> str | None:
 def publish(checkpoint: Path, target: Path) -> None:
     """Copy ``checkpoint`` to ``target`` so that a whole file is there at any moment."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _replacing(target) as copy, checkpoint.open("rb") as source:
+    with replacing(target) as copy, checkpoint.open("rb") as source:
         shutil.copyfileobj(source, copy)
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[IO[bytes]]:
+def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file to write that takes the place of ``path`` once it is complete and on the disk."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

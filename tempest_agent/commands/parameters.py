@@ -1,0 +1,30 @@
+"""Parameters that several commands take, checked before anything is played."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+LEVELS = click.IntRange(1, 99)
+COUNT = click.IntRange(min=1)
+SEED = click.IntRange(0, 2**63 - 1)
+INPUT_DELAY = click.IntRange(0, 4)
+
+
+class BonusLife(click.ParamType):
+    """``none``, or the points between bonus lives as the machine's switches offer them."""
+
+    name = "points"
+    POINTS = tuple(range(10_000, 80_000, 10_000))
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
+        text = str(value).replace(",", "").replace("_", "").lower()
+        if text in ("none", "0"):
+            return "none"
+        if text.isdigit() and int(text) in self.POINTS:
+            return int(text)
+        hint = f"; did you mean {text}0000?" if text in "1234567" else ""
+        self.fail(f"{value!r}: use none, or 10000, 20000, ... 70000 points{hint}", param, ctx)

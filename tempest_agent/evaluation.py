@@ -1,0 +1,170 @@
+"""Greedy games from a fixed set of starts, each played to its end, and what they say.
+
+Taking the first games to finish of an endless batch prefers short games: here a fixed set of
+games is started, and every one is played until it is over or reaches the tick limit.  Each game
+has a random stream of its own, drawn from the seed and the game's number, so that the scores do
+not depend on how many games are played side by side or on how many threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event, Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tempest_agent.envs.batch import GameBatch
+from tempest_agent.envs.outcome import DEATH_CAUSES
+from tempest_agent.envs.settings import GameSettings
+from tempest_agent.players import PlayerChoice
+from tempest_agent.statistics import bootstrap_interval, interquartile_mean
+
+STANDARD_EPISODES = 100
+STANDARD_MAX_TICKS = 30_000
+"""18 minutes of play: good players do not die, so a game must be cut somewhere."""
+
+PROGRESS_STEPS = 256
+"""Decisions between two reports of progress."""
+
+
+@dataclass(frozen=True)
+class Games:
+    """Which games are played: ``episodes`` of them, cut after ``max_ticks`` ticks each.
+
+    ``bonus_life``: points between bonus lives, or ``"none"``.
+    """
+
+    episodes: int = STANDARD_EPISODES
+    seed: int = 0
+    level: int = 1
+    max_ticks: int = STANDARD_MAX_TICKS
+    input_delay: int = 0
+    bonus_life: int | str = 20_000
+
+    def settings(self, frame_skip: int) -> GameSettings:
+        """The same for a batch whose decisions last ``frame_skip`` ticks."""
+        return GameSettings(
+            start_level=self.level,
+            bonus_life=self.bonus_life,
+            frame_skip=frame_skip,
+            max_ticks=self.max_ticks,
+            input_delay=self.input_delay,
+        )
+
+    def game_seeds(self) -> NDArray[np.uint64]:
+        """One seed a game, ``(episodes,)``; neighbouring values of ``seed`` share none."""
+        children = np.random.SeedSequence(self.seed).spawn(self.episodes)
+        return np.array([child.generate_state(1, np.uint64)[0] for child in children])
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """How the games ended; every array has one row a game, in the order of the games' numbers.
+
+    ``deaths`` has a column for each of ``DEATH_CAUSES``; ``levels`` is the level a game ended on.
+    """
+
+    scores: NDArray[np.int64]
+    levels: NDArray[np.int64]
+    ticks: NDArray[np.int64]
+    truncated: NDArray[np.bool_]
+    deaths: NDArray[np.int64]
+
+
+def play_games(
+    player: PlayerChoice,
+    games: Games,
+    threads: int = 1,
+    on_progress: Callable[[int], None] | None = None,
+) -> Outcomes:
+    """Play all ``games`` to their ends and return how they ended.
+
+    The games are divided over ``threads`` threads, each with a player of its own.
+    ``on_progress`` is told the number of ticks done, of ``episodes * max_ticks``; a game that is
+    over counts as all of its ticks.
+    """
+    numbers = np.array_split(np.arange(games.episodes), min(threads, games.episodes))
+    done, lock, stop = [0] * len(numbers), Lock(), Event()
+
+    def report(share: int, ticks: int) -> None:
+        with lock:
+            done[share] = ticks
+            if on_progress is not None:
+                on_progress(sum(done))
+
+    def play(share: int) -> Outcomes:
+        try:
+            return _play_share(player, games, numbers[share], stop, lambda n: report(share, n))
+        except BaseException:
+            stop.set()  # The other threads need not finish.
+            raise
+
+    with ThreadPoolExecutor(len(numbers), "evaluation") as pool:
+        tasks = [pool.submit(play, share) for share in range(len(numbers))]
+        try:
+            parts = [task.result() for task in tasks]
+        except BaseException:
+            stop.set()  # Ctrl-C arrives in this thread only.
+            raise
+    return Outcomes(
+        scores=np.concatenate([part.scores for part in parts]),
+        levels=np.concatenate([part.levels for part in parts]),
+        ticks=np.concatenate([part.ticks for part in parts]),
+        truncated=np.concatenate([part.truncated for part in parts]),
+        deaths=np.concatenate([part.deaths for part in parts]),
+    )
+
+
+def _play_share(
+    choice: PlayerChoice,
+    games: Games,
+    numbers: NDArray[np.int64],
+    stop: Event,
+    report: Callable[[int], None],
+) -> Outcomes:
+    """Play the games of these ``numbers``, until all are over or ``stop`` is set."""
+    player = choice.make(numbers, games.seed)
+    batch = GameBatch(len(numbers), games.settings(choice.frame_skip), observe=choice.sees_features)
+    batch.reset(seeds=[int(seed) for seed in games.game_seeds()[numbers]])
+    over = np.zeros(len(numbers), np.bool_)
+    steps = 0
+    while not over.all() and not stop.is_set():
+        _, terminated, truncated = batch.step(*player.act(batch))
+        over = terminated | truncated
+        steps += 1
+        if steps % PROGRESS_STEPS == 0:
+            report(int(np.where(over, games.max_ticks, batch.games["ticks"]).sum()))
+    return Outcomes(
+        scores=batch.games["score"].copy(),
+        levels=batch.ram["cur_wave"].astype(np.int64) + 1,
+        ticks=batch.games["ticks"].copy(),
+        truncated=batch.truncated.copy(),
+        deaths=batch.games["deaths"].astype(np.int64),
+    )
+
+
+def summary(outcomes: Outcomes) -> dict[str, Any]:
+    """The figures of ``outcomes`` as plain Python types, ready for JSON."""
+    scores = outcomes.scores
+    low, high = bootstrap_interval([scores])
+    per_thousand = 1000.0 / max(int(outcomes.ticks.sum()), 1)
+    deaths = outcomes.deaths.sum(axis=0)
+    return {
+        "scores": [int(score) for score in scores],
+        "truncated": int(outcomes.truncated.sum()),
+        "score_mean": float(scores.mean()),
+        "score_iqm": interquartile_mean(scores),
+        "score_iqm_ci95": [low, high],
+        "score_median": float(np.median(scores)),
+        "score_max": int(scores.max()),
+        "level_mean": float(outcomes.levels.mean()),
+        "level_max": int(outcomes.levels.max()),
+        "ticks_mean": float(outcomes.ticks.mean()),
+        "points_per_1000_ticks": float(scores.sum()) * per_thousand,
+        "deaths_per_1000_ticks": float(deaths.sum()) * per_thousand,
+        "deaths": {cause: int(n) for cause, n in zip(DEATH_CAUSES, deaths, strict=True)},
+    }

@@ -1,0 +1,139 @@
+"""Who plays: the scripted players and trained checkpoints behind one interface.
+
+A player decides for many games at once, but each decision depends on its own game only: on the
+game's image, on its number, and on nothing that other games do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tempest_agent.envs.arcade.memory import RAM_DTYPE
+from tempest_agent.envs.batch import GameBatch
+from tempest_agent.errors import UserError, nearest
+from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
+from tempest_agent.run_directory import LATEST
+
+Actions = tuple[NDArray[np.int8], NDArray[np.uint8]]
+"""Knob counts (positive towards lower lanes) and buttons (fire + 2 * zap), ``(N,)`` each."""
+
+
+class Player(Protocol):
+    """Decides for all games of a batch."""
+
+    def act(self, batch: GameBatch) -> Actions:
+        """The next decision of every game."""
+
+
+MakePlayer = Callable[[NDArray[np.int64], int], Player]
+"""Makes a player for the games of these numbers, ``(N,)``, with a seed for its own chance."""
+
+
+@dataclass(frozen=True)
+class PlayerChoice:
+    """A player by name, and how to make it for some games."""
+
+    name: str
+    make: MakePlayer
+    frame_skip: int = 1
+    sees_features: bool = False
+    """Whether it decides by ``batch.codes`` and not by the image."""
+    sha256: str | None = None
+    step: int | None = None
+
+    @property
+    def description(self) -> str:
+        """One line that says what plays."""
+        if self.sha256 is None:
+            return f"player {self.name}"
+        return f"checkpoint {self.name}, step {self.step:,}, sha256 {self.sha256[:16]}"
+
+
+class TeacherPlayer:
+    """A scripted player; with delayed inputs it is told those that are under way."""
+
+    def __init__(self, teacher: Teacher, numbers: NDArray[np.int64]) -> None:
+        self._teacher = teacher
+        self._numbers = numbers
+
+    def act(self, batch: GameBatch) -> Actions:
+        """The next decision of every game."""
+        delay = int(batch.settings.input_delay)
+        pending = None
+        if delay:
+            spins = batch.games["pending_spin"][:, :delay]
+            pending = np.stack([spins, batch.games["pending_buttons"][:, :delay]], axis=2)
+            pending = pending.astype(np.int16)
+        return self._teacher.act(batch.ram, pending, self._numbers)
+
+
+class RandomGames:
+    """The random player with a generator for each game, so that no game's dice move another's."""
+
+    BLOCK = 256
+
+    def __init__(self, numbers: NDArray[np.int64], seed: int) -> None:
+        entropy = [np.random.SeedSequence((seed, int(number))) for number in numbers]
+        self._players = [RandomPlayer(int(e.generate_state(1, np.uint64)[0])) for e in entropy]
+        self._images = np.zeros(self.BLOCK, RAM_DTYPE)  # It does not look at them.
+        self._spins = np.zeros((len(numbers), self.BLOCK), np.int8)
+        self._buttons = np.zeros((len(numbers), self.BLOCK), np.uint8)
+        self._next = self.BLOCK
+
+    def act(self, batch: GameBatch) -> Actions:
+        """The next decision of every game."""
+        if self._next == self.BLOCK:
+            for row, player in enumerate(self._players):
+                self._spins[row], self._buttons[row] = player.act(self._images)
+            self._next = 0
+        at = self._next
+        self._next += 1
+        return self._spins[:, at].copy(), self._buttons[:, at].copy()
+
+
+def find_player(name: str) -> PlayerChoice:
+    """The player called ``name``: a scripted one, ``latest``, or a checkpoint file.
+
+    Raises ``UserError`` for an unknown name and for a file that is no checkpoint.
+    """
+    if name == "random":
+        return PlayerChoice(name, RandomGames)
+    if name in TEACHER_NAMES:
+        return PlayerChoice(
+            name, lambda numbers, seed: TeacherPlayer(make_teacher(name, seed), numbers)
+        )
+    return _checkpoint(_latest() if name == "latest" else Path(name))
+
+
+def _latest() -> Path:
+    """The newest checkpoint here, else the one that comes with the package."""
+    if LATEST.is_file():
+        return LATEST
+    shipped = resources.files("tempest_agent.checkpoints") / "latest.pt"
+    if isinstance(shipped, Path) and shipped.is_file():
+        return shipped
+    raise UserError(
+        f"there is no checkpoint at {LATEST.resolve()} and none came with the package: "
+        "train one (tempest-agent train) or give a checkpoint's path"
+    )
+
+
+def _checkpoint(path: Path) -> PlayerChoice:
+    if not path.exists():
+        names = [*TEACHER_NAMES, "latest"]
+        guess = nearest(str(path), names)
+        hint = f"did you mean {guess!r}? " if guess else ""
+        raise UserError(
+            f"{str(path)!r} is neither a player nor a file: {hint}"
+            f"give a checkpoint's path or one of {', '.join(names)}"
+        )
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: give the checkpoint file (*.pt) inside it")
+    raise UserError("not yet")
