@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from numpy import int64
-
-from .compiled import rule
+from .compiled import int64, rule
 from .flips import aim, chase, start_roll, toggle_vertical
 from .kills import split_tanker
 from .memory import (
@@ -18,7 +16,6 @@ from .memory import (
     KIND_FLIPPING,
     KIND_MASK,
     PULSAR,
-    SPIKER,
     TANKER,
     Ram,
 )
@@ -252,7 +249,5 @@ def maybe_turn_fuseball(ram: Ram, source: Source, slot: int) -> None:
 @rule
 def fuseball_kills(ram: Ram, slot: int) -> None:
     """Operation FUSEKILL?: contact at the rim, in the lane above the spoke byte."""
-    if (
-        ram.enemy_depth[slot] == ram.player_depth and ram.enemy_lane[slot] == ram.player_lane
-    ):
+    if ram.enemy_depth[slot] == ram.player_depth and ram.enemy_lane[slot] == ram.player_lane:
         kill_player(ram)

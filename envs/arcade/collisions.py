@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from numpy import int64
-
-from .compiled import rule
+from .compiled import int64, rule
 from .explosions import BOOM_ENEMY, start_explosion
 from .kills import shoot_enemy
 from .memory import (

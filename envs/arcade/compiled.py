@@ -17,14 +17,22 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+int64: Callable[[Any], int] = cast(Any, np.int64)
+"""Cast to a signed 64-bit number.
+
+Numba makes the difference of two bytes an unsigned number, and the sum of an unsigned and a
+signed one a float: every byte that takes part in arithmetic with another goes through this.
+"""
 
 _RULES = Path(__file__).resolve().parent
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
@@ -39,24 +47,26 @@ def rule(function: F) -> F:
 def kernel(function: F) -> F:
     """Compile ``function`` for use from Python, with its machine code kept on disk."""
     source = Path(inspect.getfile(function)).resolve().parent
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = str(cache_root() / _digest(source))
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(cache_root() / _digest(source))
     try:
         compiled: F = numba.njit(cache=True, **_OPTIONS)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
     return compiled
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def clear(_context, record):  # type: ignore[no-untyped-def]
-    """Set every byte of a record to 0 (compiled code only)."""
-
+def _clear(_context, record):  # type: ignore[no-untyped-def]
     def generate(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
         size = cgutils.intp_t(record.size)
-        cgutils.memset(builder, arguments[0], size, 0)
+        cast(Any, cgutils).memset(builder, arguments[0], size, 0)
 
     return types.void(record), generate
+
+
+clear: Callable[[Any], None] = cast(Any, intrinsic(_clear))
+"""Set every byte of a record to 0 (compiled code only)."""
 
 
 @functools.cache

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numpy import int64
-
 from . import programs as op
 from .climbing import (
     above_spike,
@@ -16,7 +14,7 @@ from .climbing import (
     move_pulsar,
     pulsing,
 )
-from .compiled import rule
+from .compiled import int64, rule
 from .flips import aim, reverse, start_flip, step_flip
 from .memory import ENEMY_SLOTS, KIND_FLIPPING, Ram
 from .player import grab_player, player_alive

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy import int64
 
-from .compiled import rule
+from .compiled import int64, rule
 from .explosions import BOOM_ENEMY, BOOM_FUSEBALL_250, start_explosion
 from .memory import (
     CARGO_MASK,
@@ -31,9 +30,7 @@ def shoot_enemy(ram: Ram, source: Source, slot: int) -> None:
     """An enemy hit by a player shot."""
     if (int64(ram.enemy_kind[slot]) & KIND_MASK) == FUSEBALL:
         prize = _FUSEBALL_PRIZE[draw(source, 0xA31A) & 0x07]
-        start_explosion(
-            ram, BOOM_FUSEBALL_250 + prize, ram.enemy_lane[slot], ram.enemy_depth[slot]
-        )
+        start_explosion(ram, BOOM_FUSEBALL_250 + prize, ram.enemy_lane[slot], ram.enemy_depth[slot])
         remove_enemy(ram, slot)
         add_points(ram, _FUSEBALL_POINTS[prize])
         return

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from numpy import int64
-
 from . import tables as t
-from .compiled import rule
+from .compiled import int64, rule
 from .memory import (
     BUTTON_FIRE,
     BUTTON_START_1,

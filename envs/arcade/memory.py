@@ -26,7 +26,7 @@ class Cell(NamedTuple):
 
     name: str
     address: int
-    count: int = 1
+    size: int = 1
 
 
 CELLS: tuple[Cell, ...] = (
@@ -169,7 +169,7 @@ def _with_gaps_named(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
         if cell.address > end:
             filled.append(Cell(f"unnamed_{end:03x}", end, cell.address - end))
         filled.append(cell)
-        end = cell.address + cell.count
+        end = cell.address + cell.size
     return tuple(filled[:-1])
 
 
@@ -178,7 +178,7 @@ _FIELDS = _with_gaps_named(CELLS)
 RAM_DTYPE = np.dtype(
     {
         "names": [c.name for c in _FIELDS],
-        "formats": ["u1" if c.count == 1 else ("u1", (c.count,)) for c in _FIELDS],
+        "formats": ["u1" if c.size == 1 else ("u1", (c.size,)) for c in _FIELDS],
         "offsets": [c.address for c in _FIELDS],
         "itemsize": RAM_SIZE,
     }
@@ -271,8 +271,8 @@ LANES = 16
 def name_of(address: int) -> str:
     """Name of the cell at ``address``, with its index where the cell is an array."""
     for cell in CELLS:
-        if cell.address <= address < cell.address + cell.count:
-            return cell.name if cell.count == 1 else f"{cell.name}[{address - cell.address}]"
+        if cell.address <= address < cell.address + cell.size:
+            return cell.name if cell.size == 1 else f"{cell.name}[{address - cell.address}]"
     return f"0x{address:04X}"
 
 

@@ -1,4 +1,4 @@
-"""The operator's switches and the start of a game: what a player may choose before the first tick."""
+"""The operator's switches and the start of a game: what may be chosen before the first tick."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Options:
     def record(self) -> np.void:
         """These options as one record of ``OPTIONS_DTYPE``."""
         index = self.start_level - 1
-        entries = np.flatnonzero(START_LEVEL_INDEX == index)
+        entries = np.flatnonzero(index == START_LEVEL_INDEX)
         bonus_index = int(entries[0]) if self.start_bonus and len(entries) else 0
         interval = 0 if self.bonus_life == "none" else int(self.bonus_life) // 10_000
         difficulty = DIFFICULTIES[self.difficulty]

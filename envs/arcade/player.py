@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from numpy import int64
-
 from .collisions import collide_shot
-from .compiled import rule
+from .compiled import int64, rule
 from .explosions import BOOM_GRAB, BOOM_PLAYER, start_explosion
 from .inputs import SPINNER_MAX
 from .memory import BUTTON_FIRE, PLAYER_SHOT_SLOTS, Ram

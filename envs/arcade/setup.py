@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from numpy import int64
-
 from . import tables as t
-from .compiled import rule
+from .compiled import int64, rule
 from .explosions import clear_explosions
 from .memory import ENEMY_SLOTS, LANES, RIM_DEPTH, Ram
 from .randomness import Source, draw

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy import int64
 
-from .compiled import rule
+from .compiled import int64, rule
 from .memory import (
     BOTTOM_DEPTH,
     CARGO_MASK,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from numpy import int64
-
-from .compiled import rule
+from .compiled import int64, rule
 from .memory import Ram
 
 GROWING = 0xFF

@@ -1,11 +1,9 @@
-"""The short states between play and play: lives, pauses, the end of a wave, the next one's entry."""
+"""The short states around play: lives, pauses, the end of a wave and the next one's entry."""
 
 from __future__ import annotations
 
-from numpy import int64
-
 from . import tables as t
-from .compiled import rule
+from .compiled import int64, rule
 from .memory import (
     RIM_DEPTH,
     STATE_HIGH_SCORE_CHECK,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy import int64
 
-from .compiled import rule
+from .compiled import int64, rule
 from .kills import zap_enemy
 from .memory import BUTTON_ZAP, ENEMY_SLOTS, MODE_IN_GAME, Ram
 from .player import player_alive

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy import int64
 from numpy.typing import NDArray
 
 from . import memory as m
-from .compiled import kernel, rule
+from .compiled import int64, kernel, rule
 from .level_select import choose_level, move_cursor
 from .memory import Ram
 from .player import player_alive

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from numpy import int64
-
 from .analysis import analyze
-from .compiled import rule
+from .compiled import int64, rule
 from .explosions import advance_explosions
 from .memory import BOTTOM_DEPTH, STATE_END_WAVE, Ram
 from .player import fire, kill_player, move_player, player_alive
