@@ -45,9 +45,10 @@ class Games:
     input_delay: int = 0
     bonus_life: int | str = 20_000
 
-    def settings(self, frame_skip: int) -> GameSettings:
+    def settings(self, frame_skip: int, skip_idle: bool = True) -> GameSettings:
         """The same for a batch whose decisions last ``frame_skip`` ticks."""
         return GameSettings(
+            skip_idle=skip_idle,
             start_level=self.level,
             bonus_life=self.bonus_life,
             frame_skip=frame_skip,
@@ -55,10 +56,10 @@ class Games:
             input_delay=self.input_delay,
         )
 
-    def game_seeds(self) -> NDArray[np.uint64]:
-        """One seed a game, ``(episodes,)``; neighbouring values of ``seed`` share none."""
-        children = np.random.SeedSequence(self.seed).spawn(self.episodes)
-        return np.array([child.generate_state(1, np.uint64)[0] for child in children])
+    def game_seed(self, number: int) -> int:
+        """The seed of one game; neighbouring values of ``seed`` share none."""
+        child = np.random.SeedSequence(self.seed, spawn_key=(number,))
+        return int(child.generate_state(1, np.uint64)[0])
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ def _play_share(
     """Play the games of these ``numbers``, until all are over or ``stop`` is set."""
     player = choice.make(numbers, games.seed)
     batch = GameBatch(len(numbers), games.settings(choice.frame_skip), observe=choice.sees_features)
-    batch.reset(seeds=[int(seed) for seed in games.game_seeds()[numbers]])
+    batch.reset(seeds=[games.game_seed(int(number)) for number in numbers])
     over = np.zeros(len(numbers), np.bool_)
     steps = 0
     while not over.all() and not stop.is_set():

@@ -10,16 +10,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.memory import RAM_DTYPE
 from tempest_agent.envs.batch import GameBatch
+from tempest_agent.envs.feature_layout import FEATURES, NUM_FEATURES
 from tempest_agent.errors import UserError, nearest
 from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
 from tempest_agent.run_directory import LATEST
+
+if TYPE_CHECKING:
+    from tempest_agent.agent.policy import Policy
+
+ZAP_LEGAL = next(feature.index for feature in FEATURES if feature.name == "zap_legal")
 
 Actions = tuple[NDArray[np.int8], NDArray[np.uint8]]
 """Knob counts (positive towards lower lanes) and buttons (fire + 2 * zap), ``(N,)`` each."""
@@ -47,6 +53,8 @@ class PlayerChoice:
     """Whether it decides by ``batch.codes`` and not by the image."""
     sha256: str | None = None
     step: int | None = None
+    trained_delay: int | None = None
+    """Ticks of input delay that a network has learned to live with."""
 
     @property
     def description(self) -> str:
@@ -98,6 +106,31 @@ class RandomGames:
         return self._spins[:, at].copy(), self._buttons[:, at].copy()
 
 
+class NetworkPlayer:
+    """A trained network, greedy.
+
+    It is always asked about ``BLOCK`` games at once, padded where there are fewer: matrix products
+    of another size may round otherwise, and a game must not depend on the games beside it.
+    """
+
+    BLOCK = 32
+
+    def __init__(self, policy: Policy, num_games: int) -> None:
+        self._policy = policy
+        self._rows = -(-num_games // self.BLOCK) * self.BLOCK
+        self._codes = np.zeros((self._rows, NUM_FEATURES), np.int8)
+
+    def act(self, batch: GameBatch) -> Actions:
+        """The next decision of every game."""
+        games = batch.num_games
+        self._codes[:games] = batch.codes
+        legal = self._codes[:, ZAP_LEGAL] > 0
+        blocks = [slice(at, at + self.BLOCK) for at in range(0, self._rows, self.BLOCK)]
+        parts = [self._policy.act(self._codes[block], legal[block]) for block in blocks]
+        spins, buttons = (np.concatenate(column)[:games] for column in zip(*parts, strict=True))
+        return spins, buttons
+
+
 def find_player(name: str) -> PlayerChoice:
     """The player called ``name``: a scripted one, ``latest``, or a checkpoint file.
 
@@ -136,4 +169,16 @@ def _checkpoint(path: Path) -> PlayerChoice:
         )
     if path.is_dir():
         raise UserError(f"{path} is a folder: give the checkpoint file (*.pt) inside it")
-    raise UserError("not yet")
+    # Here, because importing torch takes longer than a scripted player's whole game.
+    from tempest_agent.agent.policy import load_policy
+
+    policy = load_policy(path)
+    return PlayerChoice(
+        name=str(path),
+        make=lambda numbers, _seed: NetworkPlayer(policy, len(numbers)),
+        frame_skip=policy.frame_skip,
+        sees_features=True,
+        sha256=policy.sha256,
+        step=policy.step,
+        trained_delay=policy.input_delay,
+    )

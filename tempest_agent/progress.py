@@ -55,20 +55,20 @@ class Progress:
 
     def update(self, done: int) -> None:
         """``done`` of the total are finished now."""
+        now = time.monotonic()
         if self._bar is not None:
             self._bar.update(done - self._done)
+        elif self._done == self._start:
+            self._began = now  # Compiling and loading before the first step is no rate.
+            self._start = done
         self._done = done
-        now = time.monotonic()
         if self._bar is None and now >= self._next_line:
             self._next_line = now + PLAIN_INTERVAL
             self._write(self._line(now))
 
-    def message(self, text: str) -> None:
-        """Print ``text`` on a line of its own, above the bar."""
-        if self._bar is not None:
-            self._bar.write(text, file=self._stream)
-        else:
-            self._write(text)
+    def message(self, text: str, stream: TextIO | None = None) -> None:
+        """Print ``text`` on a line of its own, above the bar; to stderr, or to ``stream``."""
+        tqdm.write(text, file=stream or self._stream)
 
     def _line(self, now: float) -> str:
         rate = (self._done - self._start) / max(now - self._began, 1e-9)

@@ -1,0 +1,131 @@
+"""``tempest-agent play``: games to look at."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tempest_agent.commands.parameters import COUNT, LEVELS, SEED
+from tempest_agent.errors import UserError
+
+if TYPE_CHECKING:
+    from tempest_agent.commands.human import Keyboard
+    from tempest_agent.envs.batch import GameBatch
+    from tempest_agent.players import PlayerChoice
+
+
+@click.command()
+@click.argument("player", metavar="CHECKPOINT|latest|expert|novice|novice-strong|random|human")
+@click.option("--render", is_flag=True, help="Show the game in a window, at the game's speed.")
+@click.option("--record", type=click.Path(path_type=Path), help="Film the games (FILE.mp4).")
+@click.option("--level", type=LEVELS, default=1, show_default=True, help="Level to start from.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the games.")
+@click.option("--episodes", type=COUNT, default=1, show_default=True, help="Games to play.")
+@click.option(
+    "--max-ticks",
+    type=COUNT,
+    default=30_000,
+    show_default=True,
+    help="Ticks after which a game is cut (27.34 a second).",
+)
+def play(
+    player: str,
+    render: bool,
+    record: Path | None,
+    level: int,
+    seed: int,
+    episodes: int,
+    max_ticks: int,
+) -> None:
+    """Play games to look at, and print how each ended.
+
+    With the same seed, level and tick limit they are the first games of `eval`. A human plays in
+    a window, with the keys a and d to turn, space or f to fire, s for the superzapper.
+    """
+    from tempest_agent.evaluation import Games
+    from tempest_agent.playback import play_ticks
+    from tempest_agent.progress import Progress
+
+    keyboard = _keyboard() if player == "human" else None
+    choice = _choice(player, keyboard)
+    games = Games(episodes, seed, level, max_ticks)
+    with ExitStack() as opened:
+        show = _audience(opened, choice.name, render or keyboard is not None, record, keyboard)
+        click.echo(choice.description, err=True)
+        progress = opened.enter_context(Progress(episodes * max_ticks, "ticks", "play"))
+        for number in range(episodes):
+            watching = True
+            for batch in play_ticks(choice, games, number):
+                watching = show(batch)
+                if not watching:
+                    break
+                progress.update(number * max_ticks + int(batch.games["ticks"][0]))
+            progress.message(_ending(number, batch), sys.stdout)
+            if not watching:
+                break
+    if record is not None:
+        click.echo(f"film: {record}")
+
+
+def _keyboard() -> Keyboard:
+    from tempest_agent.commands.human import HELP, Keyboard
+
+    click.echo(HELP, err=True)
+    return Keyboard()
+
+
+def _choice(name: str, keyboard: Keyboard | None) -> PlayerChoice:
+    from tempest_agent.players import PlayerChoice, find_player
+
+    if keyboard is not None:
+        return PlayerChoice("human", lambda _numbers, _seed: keyboard)
+    return find_player(name)
+
+
+def _audience(
+    opened: ExitStack, name: str, render: bool, record: Path | None, keyboard: Keyboard | None
+) -> Callable[[GameBatch], bool]:
+    """What shows each tick in a window and films it; it says whether to go on."""
+    if not render and record is None:
+        return lambda batch: True
+
+    from tempest_agent.envs.render.film import FilmError, FilmWriter
+    from tempest_agent.envs.render.renderer import Renderer
+    from tempest_agent.envs.render.window import DisplayUnavailable, Window
+
+    try:
+        window = opened.enter_context(Window(f"Tempest: {name}")) if render else None
+        film = opened.enter_context(FilmWriter(record)) if record is not None else None
+    except (DisplayUnavailable, FilmError) as error:
+        raise UserError(str(error)) from error
+    renderer = Renderer()
+
+    def show(batch: GameBatch) -> bool:
+        frame = renderer.draw(batch.ram[0], int(batch.games["score"][0]))
+        if film is not None:
+            film.write(frame)
+        if window is None:
+            return True
+        key = window.show(frame)
+        if keyboard is not None:
+            keyboard.press(key)
+        return window.open
+
+    return show
+
+
+def _ending(number: int, batch: GameBatch) -> str:
+    from tempest_agent.envs.outcome import DEATH_CAUSES
+
+    game = batch.games[0]
+    lost = [f"{cause} {n}" for cause, n in zip(DEATH_CAUSES, game["deaths"], strict=True) if n]
+    end = "over" if batch.terminated[0] else "cut" if batch.truncated[0] else "left"
+    return (
+        f"game {number + 1}: {game['score']:,} points, level {batch.ram['cur_wave'][0] + 1}, "
+        f"{game['ticks']:,} ticks, {end}; lives lost: {', '.join(lost) or 'none'}"
+    )
