@@ -69,9 +69,7 @@ class LazyGroup(click.Group):
     ) -> Any:
         """Run a command and end the process with its exit code."""
         try:
-            code = super().main(
-                args, prog_name, complete_var, False, windows_expand_args, **extra
-            )
+            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
         except UserError as error:
             code = _complain(str(error), EXIT_USER)
         except click.ClickException as error:
