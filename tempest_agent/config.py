@@ -67,7 +67,7 @@ class GameConfig:
 class TeacherConfig:
     """Who else drives the training games, and how long."""
 
-    name: str = setting("scripted", "Teacher that drives and labels.")
+    name: str = setting("expert", "Teacher that drives and labels; none leaves it out.")
     expert_ratio_start: float = setting(
         0.95, "Share of segments the teacher drives at the start.", low=0.0, high=1.0
     )

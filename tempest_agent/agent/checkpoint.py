@@ -1,0 +1,171 @@
+"""Checkpoint files: written whole or not at all, readable without running anything.
+
+A checkpoint ``*.pt`` holds only tensors and plain Python values, so ``torch.load`` reads it with
+``weights_only=True`` and a crafted file cannot execute code.  The replay is kept beside it in an
+``.npz`` without objects.  Both are written to a temporary file, forced to the disk, and only then
+given their name; the replay first, so a checkpoint never names a snapshot that is not there.
+"""
+
+from __future__ import annotations
+
+import pickle
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tempest_agent.errors import UserError
+from tempest_agent.run_directory import replacing
+
+FORMAT = "tempest-agent checkpoint"
+SCHEMA = 1
+
+
+def pack(value: Any) -> Any:
+    """``value`` with arrays as tensors and NumPy scalars as Python's; only safe types remain.
+
+    Raises:
+        TypeError: something that ``torch.load(weights_only=True)`` would refuse.
+    """
+    if isinstance(value, Tensor):
+        return value.detach().cpu()
+    if isinstance(value, np.ndarray):
+        return torch.from_numpy(np.array(value))
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {pack_key(key): pack(item) for key, item in value.items()}
+    if isinstance(value, tuple):
+        return tuple(pack(item) for item in value)
+    if isinstance(value, list):
+        return [pack(item) for item in value]
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return value
+    raise TypeError(f"{type(value).__name__} cannot be stored in a checkpoint; use plain types")
+
+
+def pack_key(key: Any) -> str | int:
+    """A dictionary key, text or number."""
+    if isinstance(key, str | int):
+        return key
+    raise TypeError(f"key {key!r} cannot be stored in a checkpoint; use text or numbers")
+
+
+def write_checkpoint(path: Path, content: Mapping[str, Any]) -> None:
+    """Write ``content`` to ``path``; the file there before stays until the new one is complete.
+
+    Raises:
+        UserError: the disk is full or the folder cannot be written.
+    """
+    packed = {"format": FORMAT, "schema": SCHEMA, **pack(content)}
+    try:
+        with replacing(path) as file:
+            torch.save(packed, file)
+    except (OSError, RuntimeError) as error:
+        raise UserError(
+            f"cannot write the checkpoint {path}: {_line(error)}; free some space or check the "
+            "folder's permissions (earlier checkpoints are untouched)"
+        ) from error
+
+
+def read_checkpoint(path: str | Path) -> dict[str, Any]:
+    """The content of a checkpoint, tensors on the CPU.
+
+    Raises:
+        UserError: no such file, not a checkpoint, damaged, or of a newer version.
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise UserError(f"{path} is a folder; give a checkpoint file (*.pt) inside it")
+    if not path.is_file():
+        raise UserError(f"no checkpoint {path}; check the name, or train one first")
+    try:
+        content = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        raise UserError(
+            f"{path} is not a checkpoint of tempest-agent (it holds more than tensors and plain "
+            "values, and is not loaded for safety); give a *.pt file that train wrote"
+        ) from error
+    except (OSError, RuntimeError, EOFError, ValueError, KeyError) as error:
+        raise UserError(
+            f"{path} is damaged or not a checkpoint ({_line(error)[:120]}); use an earlier one "
+            "from the same folder"
+        ) from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise UserError(f"{path} is not a checkpoint of tempest-agent; give a file train wrote")
+    if content.get("schema") != SCHEMA:
+        raise UserError(
+            f"{path} has checkpoint version {content.get('schema')!r}, this program reads "
+            f"{SCHEMA}; update tempest-agent"
+        )
+    return content
+
+
+def write_replay(path: Path, stamp: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a replay snapshot; ``stamp`` ties it to its checkpoint.
+
+    Raises:
+        UserError: the disk is full or the folder cannot be written.
+    """
+    try:
+        with replacing(path) as file:
+            np.savez(file, stamp=np.array(stamp), **arrays)  # type: ignore[arg-type]
+    except OSError as error:
+        raise UserError(
+            f"cannot write the replay snapshot {path}: {_line(error)}; free some space, or set "
+            "run.save_replay=false"
+        ) from error
+
+
+def read_replay(path: Path, stamp: str) -> dict[str, NDArray[Any]] | None:
+    """The arrays of a snapshot; None if it is missing, damaged or another checkpoint's."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if str(file["stamp"]) != stamp:
+                return None
+            return {name: file[name] for name in file.files if name != "stamp"}
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def checkpoint_step(path: Path) -> int:
+    """The decisions played when ``step_<n>.pt`` was written; -1 for other names."""
+    digits = path.stem.removeprefix("step_")
+    return int(digits) if path.stem.startswith("step_") and digits.isdigit() else -1
+
+
+def newest_checkpoint(folder: Path) -> Path:
+    """The newest readable ``step_*.pt`` in ``folder``.
+
+    Raises:
+        UserError: there is none.
+    """
+    found = sorted(folder.glob("step_*.pt"), key=checkpoint_step, reverse=True)
+    for path in found:
+        try:
+            read_checkpoint(path)
+        except UserError:
+            # A damaged newest file (a full disk, a crash of the machine) must not end the run.
+            continue
+        return path
+    raise UserError(f"no usable checkpoint (step_*.pt) in {folder}; nothing to resume from")
+
+
+def prune(folder: Path, keep: int) -> None:
+    """Remove all but the ``keep`` newest ``step_*.pt``, and replays but the newest one's."""
+    found = sorted(folder.glob("step_*.pt"), key=checkpoint_step)
+    for path in found[:-keep]:
+        path.unlink(missing_ok=True)
+    newest = found[-1].stem.replace("step_", "replay_") if found else ""
+    for path in folder.glob("replay_*.npz"):
+        if path.stem != newest:
+            path.unlink(missing_ok=True)
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

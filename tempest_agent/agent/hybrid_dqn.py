@@ -1,0 +1,331 @@
+"""``HybridDQN``: the student as a Stable-Baselines3 algorithm.
+
+Callbacks, logger, ``predict`` and ``evaluate_policy`` are SB3's.  Collecting and training are our
+own: the games are played as one compiled batch, with a driver per segment, and every decision is
+stored as it was executed.
+
+One turn of ``learn`` is: play one decision of every game, store it, call the callbacks, then
+update.  The updates that a decision has earned are themselves part of the state (``owed``), so a
+checkpoint taken in any callback continues exactly.
+"""
+
+from __future__ import annotations
+
+import io
+import pathlib
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import ReplayBuffer as SB3ReplayBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.noise import ActionNoise
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import RolloutReturn, TrainFreq
+from stable_baselines3.common.vec_env import VecEnv
+from torch import Tensor
+
+from tempest_agent.config import Config, to_dict
+from tempest_agent.errors import UserError
+
+from .actions import BUTTON_PAIRS
+from .checkpoint import write_checkpoint
+from .collector import Collector
+from .drivers import Drivers
+from .games import Labeller
+from .imitation import gate
+from .learner import Learner
+from .networks import QNetwork
+from .replay import ReplayBuffer
+from .schedules import Schedules
+from .targets import choose, return_bound
+from .vec_env import GamesVecEnv
+
+
+class HybridPolicy(BasePolicy):
+    """The averaged network behind SB3's policy interface; greedy, whatever ``deterministic``."""
+
+    def __init__(
+        self,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        lr_schedule: Callable[[float], float],
+        network: QNetwork,
+    ) -> None:
+        super().__init__(observation_space, action_space)
+        self.network = network
+
+    def _predict(self, observation: Any, deterministic: bool = False) -> Tensor:
+        heads = self.network(observation)
+        # The games drop a zap that would do nothing, so all pairs may be asked for.
+        legal = torch.ones(
+            heads.values.shape[0], BUTTON_PAIRS, dtype=torch.bool, device=heads.values.device
+        )
+        choice = choose(self.network, heads, legal)
+        fire = (choice.pair % 2).float() * 2.0 - 1.0
+        zap = (choice.pair // 2).float() * 2.0 - 1.0
+        return torch.stack((fire, zap, choice.position), dim=1)
+
+
+class HybridDQN(OffPolicyAlgorithm):
+    """Double, dueling, n-step DQN over button pairs and a spinner axis, with a teacher.
+
+    Args:
+        env: the games to train on.
+        config: all settings.
+        teacher: labels states and drives its segments; None trains without one.
+        teacher_score: mean score of the teacher, for the imitation gate; used if the
+            configuration gives none.
+        on_metrics: called with each line of metrics, every ``run.log_interval`` decisions.
+
+    Attributes:
+        last_metrics: the last line of metrics.
+    """
+
+    learner: Learner
+    collector: Collector
+    replay: ReplayBuffer
+    schedules: Schedules
+
+    def __init__(
+        self,
+        env: GamesVecEnv,
+        config: Config,
+        teacher: Labeller | None = None,
+        teacher_score: float = 1.0,
+        on_metrics: Callable[[dict[str, float]], None] | None = None,
+    ) -> None:
+        if not isinstance(env, GamesVecEnv):
+            raise UserError(
+                f"HybridDQN trains on a GamesVecEnv, not on {type(env).__name__}; wrap the games: "
+                "GamesVecEnv(TempestGames(...))"
+            )
+        self.config = config
+        self.teacher = teacher
+        self.teacher_score = config.teacher.score or teacher_score
+        self.on_metrics = on_metrics
+        self.last_metrics: dict[str, float] = {}
+        self.owed = 0
+        self.vector_steps = 0
+        learner = config.learner
+        super().__init__(
+            HybridPolicy,
+            env,
+            learning_rate=learner.learning_rate,
+            buffer_size=config.replay.capacity,
+            learning_starts=config.replay.learning_starts,
+            batch_size=learner.batch_size,
+            tau=learner.tau,
+            gamma=learner.gamma,
+            train_freq=1,
+            gradient_steps=learner.gradient_steps,
+            n_steps=learner.n_steps,
+            device=config.run.device,
+            support_multi_env=True,
+            sde_support=False,
+            seed=config.run.seed,
+            supported_action_spaces=(spaces.Box,),
+        )
+        self._setup_model()
+
+    def _setup_model(self) -> None:
+        self._setup_lr_schedule()
+        self._convert_train_freq()
+        config = self.config
+        seeds = np.random.SeedSequence(config.run.seed).generate_state(3)
+        self.set_random_seed(config.run.seed)
+        env = self.env
+        if not isinstance(env, GamesVecEnv):
+            raise UserError("HybridDQN was given no games; pass a GamesVecEnv")
+        self.schedules = Schedules.of(config)
+        self.learner = Learner(env.games.layout, config, self.device)
+        self.replay = ReplayBuffer(
+            config.replay.capacity,
+            env.num_envs,
+            env.games.layout.num_features,
+            n_steps=config.learner.n_steps,
+            gamma=config.learner.gamma,
+            trace=config.learner.trace,
+            seed=int(seeds[0]),
+            prioritised=config.replay.prioritised,
+            priority_exponent=config.replay.priority_exponent,
+        )
+        drivers = Drivers(env.num_envs, config.teacher, config.exploration, int(seeds[1]))
+        self.collector = Collector(
+            env.games, self.learner.act, self.teacher, drivers, self.replay
+        )
+        self.policy = HybridPolicy(
+            self.observation_space,
+            self.action_space,
+            self.lr_schedule,
+            network=self.learner.followers.average,
+        ).to(self.device)
+        self._clock = time.perf_counter()
+        self._clock_steps = 0
+        self._clock_updates = 0
+
+    def collect_rollouts(
+        self,
+        env: VecEnv,
+        callback: BaseCallback,
+        train_freq: TrainFreq,
+        replay_buffer: SB3ReplayBuffer,
+        action_noise: ActionNoise | None = None,
+        learning_starts: int = 0,
+        log_interval: int | None = None,
+    ) -> RolloutReturn:
+        """Play and store one decision of every game, then call the callbacks."""
+        if self.owed:
+            # The checkpoint we came from was taken between a decision and its updates.
+            self.train(self.owed, self.batch_size)
+        callback.on_rollout_start()
+        step = self.num_timesteps
+        self.collector.collect(self.schedules.expert_ratio(step), self.schedules.epsilon(step))
+        self.num_timesteps += env.num_envs
+        self.vector_steps += 1
+        if self.vector_steps % self.config.learner.train_freq == 0:
+            self.owed = self.config.learner.gradient_steps
+        every = self.config.run.log_interval
+        if self.num_timesteps // every != step // every:
+            self.write_metrics()
+        callback.update_locals(locals())
+        going_on = callback.on_step()
+        callback.on_rollout_end()
+        return RolloutReturn(env.num_envs, 1, going_on)
+
+    def train(self, gradient_steps: int, batch_size: int) -> None:
+        """The updates that the last decisions have earned, once there is enough to learn from."""
+        due, self.owed = self.owed, 0
+        if len(self.replay) < min(
+            self.config.replay.learning_starts, self.replay.num_envs * (self.replay.length - 1)
+        ):
+            return
+        step = self.num_timesteps
+        weight = self.imitation_gate()
+        for _ in range(due):
+            batch = self.replay.sample(batch_size, self.schedules.importance(step))
+            errors = self.learner.update(batch, self.schedules.learning_rate(step), weight)
+            self.replay.update_priorities(batch.rows, errors)
+        self._n_updates = self.learner.updates
+
+    def imitation_gate(self) -> float:
+        """Weight of imitation: 0 without a teacher or once the student plays as well."""
+        if self.teacher is None:
+            return 0.0
+        return gate(self.collector.free_score, self.teacher_score)
+
+    def write_metrics(self) -> dict[str, float]:
+        """One line of metrics to the logger and to ``on_metrics``; running figures begin anew."""
+        step, now = self.num_timesteps, time.perf_counter()
+        seconds = max(now - self._clock, 1e-9)
+        updates = self.learner.updates - self._clock_updates
+        figures: dict[str, float] = {
+            "steps": float(step),
+            "updates": float(self.learner.updates),
+            "skipped_updates": float(self.learner.accumulator.skipped),
+            "env_steps_per_second": (step - self._clock_steps) / seconds,
+            "updates_per_second": updates / seconds,
+            "samples_per_second": updates * self.batch_size / seconds,
+            "expert_ratio": self.schedules.expert_ratio(step),
+            "epsilon": float(self.collector.drivers.epsilon(self.schedules.epsilon(step)).mean()),
+            "learning_rate": self.schedules.learning_rate(step),
+            "importance": self.schedules.importance(step),
+            "imitation_gate": self.imitation_gate(),
+            "return_bound": return_bound(self.collector.largest_reward, self.gamma),
+            "replay_size": float(len(self.replay)),
+            "games": float(self.collector.finished_games),
+        }
+        if self.collector.free_score is not None:
+            figures["teacher_free_score"] = self.collector.free_score
+        figures |= self.collector.read() | self.learner.metrics.read()
+        self._clock, self._clock_steps = now, step
+        self._clock_updates = self.learner.updates
+        self.last_metrics = figures
+        if hasattr(self, "_logger"):
+            for name, value in figures.items():
+                self.logger.record(f"train/{name}", value)
+            self.logger.dump(step)
+        if self.on_metrics is not None:
+            self.on_metrics(figures)
+        return figures
+
+    def dump_logs(self) -> None:
+        """SB3 asks for a line by number of episodes; ours come by number of decisions."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything an exact continuation needs besides the rows of the replay."""
+        layout = self.learner_layout()
+        return {
+            "config": to_dict(self.config),
+            "layout": layout,
+            "step": self.num_timesteps,
+            "vector_steps": self.vector_steps,
+            "owed": self.owed,
+            "teacher_score": self.teacher_score,
+            "schedules": self.schedules.to_dict(),
+            "learner": self.learner.state_dict(),
+            "collector": self.collector.state_dict(),
+            "replay": self.replay.state_dict(),
+            "random": {
+                "torch": torch.get_rng_state(),
+                "numpy": np.random.get_state(legacy=False),
+                "python": random.getstate(),
+            },
+        }
+
+    def learner_layout(self) -> dict[str, int]:
+        """The layout of the observation, as data."""
+        env = self.env
+        assert isinstance(env, GamesVecEnv)
+        layout = env.games.layout
+        return {
+            "num_features": layout.num_features,
+            "lane_features": layout.lane_features,
+            "lane_exists": layout.lane_exists,
+        }
+
+    def load_state_dict(
+        self, state: dict[str, Any], replay: dict[str, NDArray[Any]] | None
+    ) -> None:
+        """Go on from ``state_dict``; without ``replay`` the buffer fills up anew first."""
+        self.schedules = Schedules.from_dict(state["schedules"])
+        self.learner.load_state_dict(state["learner"])
+        self.collector.load_state_dict(state["collector"])
+        if replay is None:
+            self.replay.load_random(state["replay"])
+        else:
+            self.replay.load(replay, state["replay"])
+        self.num_timesteps = int(state["step"])
+        self.vector_steps = int(state["vector_steps"])
+        self.owed = int(state["owed"])
+        self.teacher_score = float(state["teacher_score"])
+        self._n_updates = self.learner.updates
+        torch.set_rng_state(state["random"]["torch"])
+        numpy_state = state["random"]["numpy"]
+        inner = {**numpy_state["state"], "key": np.asarray(numpy_state["state"]["key"])}
+        np.random.set_state({**numpy_state, "state": inner})
+        version, internal, gauss = state["random"]["python"]
+        random.setstate((version, tuple(internal), gauss))
+        self._clock, self._clock_steps = time.perf_counter(), self.num_timesteps
+        self._clock_updates = self.learner.updates
+        # SB3 resets the games at the first learn() unless it believes to be in the middle.
+        env = self.env
+        assert isinstance(env, GamesVecEnv)
+        self._last_obs = env.games.observe().astype(np.float32) / np.float32(127.0)
+
+    def save(
+        self,
+        path: str | pathlib.Path | io.BufferedIOBase,
+        exclude: Any = None,
+        include: Any = None,
+    ) -> None:
+        """Write a checkpoint without the replay to ``path`` (not SB3's pickled zip)."""
+        if not isinstance(path, str | pathlib.Path):
+            raise UserError("HybridDQN.save needs a path; a checkpoint is written whole or not")
+        write_checkpoint(pathlib.Path(path), self.state_dict())

@@ -1,0 +1,92 @@
+"""The student as a player: greedy, from the averaged weights of a checkpoint."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tempest_agent.config import Config, ConfigError, from_dict
+from tempest_agent.errors import UserError
+
+from .actions import pair_mask, to_counts
+from .checkpoint import read_checkpoint
+from .networks import Layout, QNetwork
+from .targets import choose
+
+
+class Policy:
+    """Greedy decisions of one network.
+
+    Args:
+        network: plays; kept in evaluation mode, without gradients.
+        config: of the run that trained it; ``frame_skip`` and ``input_delay`` are those it knows.
+        step: decisions its training had played.
+        sha256: digest of the file it came from.
+    """
+
+    def __init__(self, network: QNetwork, config: Config, step: int = 0, sha256: str = "") -> None:
+        self.network = network.eval().requires_grad_(False)
+        self.config = config
+        self.step = step
+        self.sha256 = sha256
+
+    @property
+    def frame_skip(self) -> int:
+        """Ticks that one of its decisions lasts."""
+        return self.config.game.frame_skip
+
+    @property
+    def input_delay(self) -> int:
+        """Ticks between action and effect that it was trained with."""
+        return self.config.game.input_delay
+
+    @torch.inference_mode()
+    def act(
+        self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
+        """One decision for each of N games.
+
+        Each row is decided as if it were alone: float32 throughout, so that the same game is
+        played the same way in any batch on the same machine.
+
+        Args:
+            codes: int8 ``(N, F)`` observation codes.
+            zap_legal: bool ``(N,)``; without it no zap is chosen.
+
+        Returns:
+            Knob counts int8 ``(N,)`` and buttons (fire + 2 * zap) uint8 ``(N,)``.
+        """
+        observation = torch.from_numpy(codes).to(torch.float32).mul_(1.0 / 127.0)
+        choice = choose(
+            self.network, self.network(observation), pair_mask(torch.from_numpy(zap_legal))
+        )
+        spin: NDArray[np.int8] = to_counts(choice.position).numpy()
+        buttons: NDArray[np.uint8] = choice.pair.to(torch.uint8).numpy()
+        return spin, buttons
+
+
+def load_policy(path: str | Path) -> Policy:
+    """The player in a checkpoint: its averaged weights, on the CPU.
+
+    Raises:
+        UserError: no such file, not a checkpoint, damaged, or of another version.
+    """
+    path = Path(path)
+    content = read_checkpoint(path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    try:
+        config = from_dict(content["config"])
+        network = QNetwork(Layout(**content["layout"]), config.network)
+        network.load_state_dict(content["learner"]["average"])
+        step = int(content["step"])
+    except (KeyError, TypeError, RuntimeError, ConfigError) as error:
+        raise UserError(
+            f"{path} does not fit this version of tempest-agent ({' '.join(str(error).split())}); "
+            "train again or use the version that wrote it"
+        ) from error
+    return Policy(network, config, step, digest)
+

@@ -1,0 +1,298 @@
+"""A training run from its configuration to its checkpoints.
+
+The command layer needs only this::
+
+    trainer = Trainer(config, run_dir, on_metrics=print)        # or Trainer.resume(path, run_dir)
+    summary = trainer.run()                                     # until config.run.steps
+    trainer.request_stop()                                      # from a signal handler
+
+``run`` returns after the last decision or at the next consistent point after ``request_stop``,
+with a checkpoint written in either case.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import shutil
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
+
+from tempest_agent.config import Config, ConfigError, from_dict
+from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.experts import TEACHER_NAMES, make_teacher
+
+from .checkpoint import (
+    newest_checkpoint,
+    prune,
+    read_checkpoint,
+    read_replay,
+    write_checkpoint,
+    write_replay,
+)
+from .games import Games, Labeller
+from .hybrid_dqn import HybridDQN
+from .tempest_games import TempestGames, TempestTeacher
+from .vec_env import GamesVecEnv
+
+BEST = "best.pt"
+NO_TEACHER = "none"
+
+log = logging.getLogger("tempest_agent")
+
+
+class Trainer:
+    """One run.
+
+    Args:
+        config: everything the run depends on.
+        run_dir: its folder; checkpoints go to ``run_dir/checkpoints``.
+        on_metrics: gets every line of metrics (names to floats, ``steps`` among them).
+        on_checkpoint: gets the path of every checkpoint as soon as it is complete.
+        games: what is played; the arcade's games if left out.
+        teacher: labels and drives; the configured one if left out.
+
+    Raises:
+        UserError: an unknown teacher, a device that is not there, a replay that cannot fit.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        run_dir: Path,
+        *,
+        on_metrics: Callable[[dict[str, float]], None] | None = None,
+        on_checkpoint: Callable[[Path], None] | None = None,
+        games: Games | None = None,
+        teacher: Labeller | None = None,
+    ) -> None:
+        self._check_device(config.run.device)
+        self.config = config
+        self.folder = run_dir / "checkpoints"
+        self.on_checkpoint = on_checkpoint
+        self.stop_requested = False
+        self.best_score: float | None = None
+        self.last_checkpoint: Path | None = None
+        torch.set_num_threads(config.run.threads)
+        if games is None:
+            games = TempestGames(config.run.num_envs, config.game, config.run.seed)
+            teacher = teacher or _teacher(config)
+        self.algorithm = HybridDQN(
+            GamesVecEnv(games), config, teacher, on_metrics=on_metrics
+        )
+        # Lines of metrics go to ``on_metrics``; SB3's own outputs would repeat them.
+        self.algorithm.set_logger(Logger(None, []))
+        self._started = False
+
+    @classmethod
+    def resume(
+        cls,
+        path: Path,
+        *,
+        steps: int | None = None,
+        on_metrics: Callable[[dict[str, float]], None] | None = None,
+        on_checkpoint: Callable[[Path], None] | None = None,
+        games: Callable[[Config], Games] | None = None,
+        teacher: Labeller | None = None,
+    ) -> Trainer:
+        """Go on with a run exactly where its checkpoint was taken.
+
+        Args:
+            path: a checkpoint, or a run's folder, whose newest usable checkpoint is taken.
+            steps: decisions of the whole run, if it is to be longer or shorter; the schedules
+                stay those of the checkpoint.
+            on_metrics: as in the constructor.
+            on_checkpoint: as in the constructor.
+            games: makes what is played from the configuration; the arcade's games if left out.
+            teacher: labels and drives; the configured one if left out.
+
+        Raises:
+            UserError: no usable checkpoint, or one that does not fit this version.
+        """
+        if path.is_dir():
+            inner = path / "checkpoints"
+            path = newest_checkpoint(inner if inner.is_dir() else path)
+        content = read_checkpoint(path)
+        try:
+            config = from_dict(content["config"])
+            if steps is not None:
+                run = dataclasses.replace(config.run, steps=steps)
+                config = dataclasses.replace(config, run=run)
+            trainer = cls(
+                config,
+                path.parent.parent,
+                on_metrics=on_metrics,
+                on_checkpoint=on_checkpoint,
+                games=None if games is None else games(config),
+                teacher=teacher,
+            )
+            replay = trainer._find_replay(path, content)
+            trainer.algorithm.load_state_dict(content, replay)
+        except (KeyError, TypeError, ValueError, RuntimeError, ConfigError) as error:
+            raise UserError(
+                f"{path} does not fit this version of tempest-agent "
+                f"({' '.join(str(error).split())}); use the version that wrote it"
+            ) from error
+        trainer.folder = path.parent
+        trainer.best_score = content["best_score"]
+        trainer._started = True
+        return trainer
+
+    @property
+    def steps(self) -> int:
+        """Decisions played so far."""
+        return self.algorithm.num_timesteps
+
+    def request_stop(self) -> None:
+        """End ``run`` after the present vector step; fit for a signal handler."""
+        self.stop_requested = True
+
+    def run(self) -> dict[str, Any]:
+        """Train until ``run.steps`` decisions are played or a stop is requested.
+
+        Returns:
+            ``steps``, ``updates``, ``env_steps_per_second``, ``samples_per_second``,
+            ``checkpoint`` (path as text), ``expert_ratio``, ``epsilon`` and ``stopped`` (whether
+            a stop was requested).
+        """
+        algorithm = self.algorithm
+        if not self._started:
+            self._measure_teacher()
+        began, steps, updates = time.perf_counter(), self.steps, algorithm.learner.updates
+        left = self.config.run.steps - steps
+        if left > 0:
+            algorithm.learn(left, _Checkpoints(self), reset_num_timesteps=not self._started)
+            self._started = True
+        seconds = max(time.perf_counter() - began, 1e-9)
+        trained = algorithm.learner.updates - updates
+        if self.last_checkpoint is None or _step_of(self.last_checkpoint) != self.steps:
+            self.save()
+        schedules, drivers = algorithm.schedules, algorithm.collector.drivers
+        return {
+            "steps": self.steps,
+            "updates": algorithm.learner.updates,
+            "env_steps_per_second": (self.steps - steps) / seconds,
+            "samples_per_second": trained * self.config.learner.batch_size / seconds,
+            "checkpoint": str(self.last_checkpoint),
+            "expert_ratio": schedules.expert_ratio(self.steps),
+            "epsilon": float(drivers.epsilon(schedules.epsilon(self.steps)).mean()),
+            "stopped": self.stop_requested,
+        }
+
+    def save(self) -> Path:
+        """Write a checkpoint (and the replay) of this moment; older ones are thinned out.
+
+        The checkpoint whose teacher-free games scored most is kept as ``best.pt`` as well.
+
+        Raises:
+            UserError: the folder cannot be written; earlier checkpoints are untouched.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        step = self.steps
+        path = self.folder / f"step_{step}.pt"
+        stamp = uuid.uuid4().hex
+        snapshot = f"replay_{step}.npz" if self.config.run.save_replay else None
+        if snapshot is not None:
+            write_replay(self.folder / snapshot, stamp, self.algorithm.replay.arrays())
+        score = self.algorithm.collector.free_score
+        is_best = score is not None and (self.best_score is None or score > self.best_score)
+        if is_best:
+            self.best_score = score
+        content = self.algorithm.state_dict()
+        content["best_score"] = self.best_score
+        content["snapshot"] = {
+            "file": snapshot,
+            "folder": str(self.folder.resolve()),
+            "stamp": stamp,
+        }
+        write_checkpoint(path, content)
+        if is_best:
+            temporary = self.folder / f".{BEST}.new"
+            shutil.copyfile(path, temporary)
+            temporary.replace(self.folder / BEST)
+        self.last_checkpoint = path
+        prune(self.folder, self.config.run.keep_checkpoints)
+        if self.on_checkpoint is not None:
+            self.on_checkpoint(path)
+        return path
+
+    def _find_replay(self, path: Path, content: dict[str, Any]) -> dict[str, NDArray[Any]] | None:
+        snapshot = content["snapshot"]
+        if snapshot["file"] is not None:
+            # Beside the checkpoint, or where it was written if only the checkpoint was copied.
+            for folder in (path.parent, Path(snapshot["folder"])):
+                arrays = read_replay(folder / snapshot["file"], snapshot["stamp"])
+                if arrays is not None:
+                    return arrays
+        log.warning(
+            "the replay of %s is missing; filling it with %d new decisions before the next update",
+            path,
+            self.config.replay.learning_starts,
+        )
+        return None
+
+    def _measure_teacher(self) -> None:
+        teacher, config = self.algorithm.teacher, self.config
+        if isinstance(teacher, TempestTeacher) and config.teacher.score == 0:
+            if config.learner.imitation != "none":
+                self.algorithm.teacher_score = measure_teacher(config, teacher)
+
+    @staticmethod
+    def _check_device(device: str) -> None:
+        if device == "cuda" and not torch.cuda.is_available():
+            raise UserError(
+                "device 'cuda' is not available (no GPU, or a CPU build of torch); "
+                "use --device cpu or --device auto"
+            )
+
+
+class _Checkpoints(BaseCallback):
+    """Writes checkpoints when they are due and ends training when asked to."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        super().__init__()
+        self.trainer = trainer
+
+    def _on_step(self) -> bool:
+        trainer = self.trainer
+        every = trainer.config.run.checkpoint_interval
+        before = trainer.steps - trainer.config.run.num_envs
+        if trainer.steps // every != before // every:
+            trainer.save()
+        return not trainer.stop_requested
+
+
+def measure_teacher(config: Config, teacher: Labeller) -> float:
+    """Mean score of the teacher in ``teacher.score_games`` games at the run's own settings."""
+    count = config.teacher.score_games
+    games = TempestGames(count, config.game, config.run.seed + 1)
+    games.reset()
+    scores = np.zeros(count, np.int64)
+    running = np.ones(count, np.bool_)
+    while running.any():
+        step = games.step(*teacher.act(games.images()))
+        scores[running] = step.score[running]
+        running &= ~step.game_over
+    return float(scores.mean())
+
+
+def _teacher(config: Config) -> TempestTeacher | None:
+    if config.teacher.name == NO_TEACHER:
+        return None
+    if config.teacher.name not in TEACHER_NAMES:
+        raise UserError(unknown_name("teacher", config.teacher.name, [*TEACHER_NAMES, NO_TEACHER]))
+    teacher = make_teacher(config.teacher.name, config.run.seed)
+    return TempestTeacher(teacher, config.game.frame_skip)
+
+
+def _step_of(path: Path) -> int:
+    return int(path.stem.removeprefix("step_"))

@@ -1,0 +1,285 @@
+"""Checkpoints: exact continuation, atomic writing, refusal of everything that is not one."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from fake_games import SMALL, FakeGames, FakeTeacher
+
+from tempest_agent.agent.checkpoint import (
+    newest_checkpoint,
+    pack,
+    prune,
+    read_checkpoint,
+    read_replay,
+    write_checkpoint,
+)
+from tempest_agent.agent.policy import load_policy
+from tempest_agent.agent.trainer import Trainer
+from tempest_agent.config import Config, load_config
+from tempest_agent.errors import UserError
+
+
+def small(*overrides: str) -> Config:
+    return load_config(None, [*SMALL, *overrides])
+
+
+def fresh(config: Config, folder: Path, **more: Any) -> Trainer:
+    games = FakeGames(config.run.num_envs, 0)
+    return Trainer(config, folder, games=games, teacher=FakeTeacher(), **more)
+
+
+def resumed(path: Path, **more: Any) -> Trainer:
+    return Trainer.resume(
+        path, games=lambda c: FakeGames(c.run.num_envs, 7), teacher=FakeTeacher(), **more
+    )
+
+
+def flat(tree: Any, prefix: str = "") -> dict[str, Any]:
+    if isinstance(tree, dict):
+        return {k: v for key, item in tree.items() for k, v in flat(item, f"{prefix}/{key}").items()}
+    if isinstance(tree, list | tuple):
+        return {k: v for i, item in enumerate(tree) for k, v in flat(item, f"{prefix}/{i}").items()}
+    return {prefix: tree}
+
+
+def assert_same(first: Any, second: Any) -> None:
+    one, two = flat(pack(first)), flat(pack(second))
+    assert one.keys() == two.keys()
+    for name, value in one.items():
+        other = two[name]
+        same = torch.equal(value, other) if isinstance(value, torch.Tensor) else value == other
+        assert same, name
+
+
+VARIANTS = [
+    (),
+    ("replay.prioritised=true",),
+    ("learner.precision=float16", "learner.gradient_accumulation_steps=2"),
+    ("learner.train_freq=3", "learner.gradient_steps=2", "learner.n_steps=4", "learner.gamma=0.9"),
+]
+
+
+@pytest.mark.parametrize("overrides", VARIANTS)
+def test_half_a_run_twice_is_the_whole_run(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+    config = small("run.steps=4000", *overrides)
+    lines: dict[str, list[dict[str, float]]] = {"whole": [], "parts": []}
+    whole = fresh(config, tmp_path / "whole", on_metrics=lines["whole"].append)
+    whole.run()
+
+    def until_half(trainer: Trainer) -> Any:
+        def on_metrics(line: dict[str, float]) -> None:
+            lines["parts"].append(line)
+            if line["steps"] == 2000:
+                trainer.request_stop()
+
+        return on_metrics
+
+    first = fresh(config, tmp_path / "parts")
+    first.algorithm.on_metrics = until_half(first)
+    assert first.run()["steps"] == 2000
+    second = resumed(tmp_path / "parts", on_metrics=lines["parts"].append)
+    assert second.steps == 2000
+    second.run()
+    assert_same(whole.algorithm.state_dict(), second.algorithm.state_dict())
+    assert_same(whole.algorithm.replay.arrays(), second.algorithm.replay.arrays())
+    for a, b in zip(lines["whole"], lines["parts"], strict=True):
+        for name in ("steps", "epsilon", "expert_ratio", "learning_rate", "importance", "updates"):
+            assert a[name] == b[name]
+    games = FakeGames(100, seed=3)
+    one, two = (load_policy(t.last_checkpoint or "") for t in (whole, second))
+    for a, b in zip(
+        one.act(games.observe(), games.zap_legal()),
+        two.act(games.observe(), games.zap_legal()),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_resuming_from_the_middle_of_a_run_is_exact_too(tmp_path: Path) -> None:
+    config = small("run.steps=4800", "run.keep_checkpoints=9")
+    saved: list[tuple[Path, bytes]] = []
+
+    def keep_replay(path: Path) -> None:
+        snapshot = path.with_name(path.name.replace("step_", "replay_")).with_suffix(".npz")
+        saved.append((snapshot, snapshot.read_bytes()))
+
+    whole = fresh(config, tmp_path, on_checkpoint=keep_replay)
+    whole.run()
+    assert [p.name for p, _ in saved] == [f"replay_{n}.npz" for n in (1600, 3200, 4800)]
+    saved[1][0].write_bytes(saved[1][1])
+    state = whole.algorithm.state_dict()
+    again = resumed(tmp_path / "checkpoints" / "step_3200.pt")
+    again.run()
+    assert_same(state, again.algorithm.state_dict())
+
+
+def test_schedules_of_a_longer_resumed_run_are_the_stored_ones(tmp_path: Path) -> None:
+    fresh(small("run.steps=1600"), tmp_path).run()
+    longer = resumed(tmp_path, steps=3200)
+    assert longer.algorithm.schedules.learning_rate.last == 1600
+    assert longer.run()["steps"] == 3200
+
+
+def test_without_its_replay_a_run_refills_before_it_learns(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = fresh(small("run.steps=1600"), tmp_path).run()
+    for file in (tmp_path / "checkpoints").glob("replay_*"):
+        file.unlink()
+    trainer = resumed(tmp_path, steps=1600 + 960)
+    assert "filling it with 320 new decisions before the next update" in caplog.text
+    weights = trainer.algorithm.learner.state_dict()["online"]
+    before = {name: tensor.clone() for name, tensor in weights.items()}
+    trainer.config = small(f"run.steps={1600 + 304}")
+    trainer.run()
+    assert trainer.algorithm.learner.updates == result["updates"]
+    assert_same(before, trainer.algorithm.learner.state_dict()["online"])
+    trainer.config = small(f"run.steps={1600 + 960}")
+    trainer.run()
+    assert trainer.algorithm.learner.updates > result["updates"]
+
+
+def test_every_file_we_write_is_plain(tmp_path: Path) -> None:
+    config = small("run.steps=1600")
+    trainer = fresh(config, tmp_path)
+    trainer.algorithm.teacher_score = np.float64(3.0)
+    trainer.run()
+    files = list((tmp_path / "checkpoints").glob("*.pt"))
+    assert {f.name for f in files} == {"step_1600.pt", "best.pt"}
+    for file in files:
+        torch.load(file, weights_only=True)
+    for file in (tmp_path / "checkpoints").glob("*.npz"):
+        assert all(array.dtype != object for array in np.load(file, allow_pickle=False).values())
+
+
+def test_objects_are_refused_when_written() -> None:
+    with pytest.raises(TypeError, match="PosixPath|WindowsPath"):
+        pack({"where": [Path("x")]})
+
+
+class Payload:
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("executed",)
+
+
+def test_a_crafted_file_is_refused_and_not_executed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.save({"format": "tempest-agent checkpoint", "x": Payload()}, tmp_path / "evil.pt")
+    (tmp_path / "raw.pt").write_bytes(pickle.dumps(Payload()))
+    for name in ("evil.pt", "raw.pt"):
+        with pytest.raises(UserError, match=name) as caught:
+            load_policy(tmp_path / name)
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_what_is_not_a_checkpoint_is_named_in_one_line(tmp_path: Path) -> None:
+    result = fresh(small("run.steps=400"), tmp_path / "run").run()
+    good = Path(result["checkpoint"]).read_bytes()
+    content = torch.load(result["checkpoint"], weights_only=True)
+    files: dict[str, tuple[bytes | None, str]] = {
+        "missing.pt": (None, "no checkpoint"),
+        "empty.pt": (b"", "damaged or not a checkpoint"),
+        "text.pt": (b"hello, this is text", "not"),
+        "half.pt": (good[: len(good) // 2], "damaged"),
+    }
+    for name, (data, words) in files.items():
+        if data is not None:
+            (tmp_path / name).write_bytes(data)
+        with pytest.raises(UserError, match=words) as caught:
+            load_policy(tmp_path / name)
+        assert name in str(caught.value) and "\n" not in str(caught.value)
+    torch.save({"weights": torch.zeros(3)}, tmp_path / "foreign.pt")
+    with pytest.raises(UserError, match="not a checkpoint of tempest-agent"):
+        load_policy(tmp_path / "foreign.pt")
+    torch.save({**content, "schema": 99}, tmp_path / "newer.pt")
+    with pytest.raises(UserError, match="checkpoint version 99"):
+        load_policy(tmp_path / "newer.pt")
+    del content["learner"]["average"]["value_head.bias"]
+    torch.save(content, tmp_path / "lacking.pt")
+    with pytest.raises(UserError, match="does not fit"):
+        load_policy(tmp_path / "lacking.pt")
+    with pytest.raises(UserError, match="folder"):
+        load_policy(tmp_path)
+
+
+def test_a_damaged_newest_checkpoint_does_not_end_a_run(tmp_path: Path) -> None:
+    fresh(small("run.steps=1600"), tmp_path).run()
+    (tmp_path / "checkpoints" / "step_9999.pt").write_bytes(b"half a file")
+    assert newest_checkpoint(tmp_path / "checkpoints").name == "step_1600.pt"
+    assert resumed(tmp_path).steps == 1600
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "step_1.pt"
+    write_checkpoint(path, {"step": 1})
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match="No space left"):
+        write_checkpoint(path, {"step": 2})
+    assert read_checkpoint(path)["step"] == 1
+    assert [f.name for f in tmp_path.iterdir()] == ["step_1.pt"]
+
+
+_WRITER = """
+import sys, torch
+from pathlib import Path
+from tempest_agent.agent.checkpoint import write_checkpoint
+path = Path(sys.argv[1])
+step = 0
+while True:
+    write_checkpoint(path, {"step": step, "big": torch.full((100_000,), float(step))})
+    print(step, flush=True)
+    step += 1
+"""
+
+
+def test_a_kill_while_writing_leaves_a_whole_file(tmp_path: Path) -> None:
+    path = tmp_path / "latest.pt"
+    for delay in (0.0, 0.002, 0.004, 0.007):
+        process = subprocess.Popen(
+            [sys.executable, "-c", _WRITER, str(path)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        for _ in range(3):
+            process.stdout.readline()
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        content = read_checkpoint(path)
+        assert torch.equal(content["big"], torch.full((100_000,), float(content["step"])))
+
+
+def test_old_checkpoints_are_thinned_out(tmp_path: Path) -> None:
+    for step in (5, 100, 20, 3000):
+        (tmp_path / f"step_{step}.pt").touch()
+        (tmp_path / f"replay_{step}.npz").touch()
+    (tmp_path / "best.pt").touch()
+    prune(tmp_path, 2)
+    left = {f.name for f in tmp_path.iterdir()}
+    assert left == {"step_100.pt", "step_3000.pt", "replay_3000.npz", "best.pt"}
+
+
+def test_a_replay_of_another_checkpoint_is_not_taken(tmp_path: Path) -> None:
+    np.savez(tmp_path / "replay.npz", stamp=np.array("one"), codes=np.zeros(3))
+    assert read_replay(tmp_path / "replay.npz", "two") is None
+    assert read_replay(tmp_path / "replay.npz", "one") is not None
+    (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 nonsense")
+    assert read_replay(tmp_path / "bad.npz", "one") is None
