@@ -2,8 +2,9 @@
 
 An observation is ``LANES`` blocks of ``LANE_FEATURES`` numbers, then ``GLOBAL_FEATURES`` numbers.
 Block 0 is the player's lane, block ``j`` the lane ``j`` steps towards higher lane numbers, modulo
-16.  An open well has 15 lanes: the missing one is flagged by ``exists`` = 0, all its numbers are
-0, and it is where the two edges of the well meet in this ring.
+16.  An open well has 15 lanes: the missing one is flagged by ``exists`` = 0, and it is where the
+two edges of the well meet in this ring.  All its numbers are 0, except where a fuseball sits on
+the well's last edge.
 
 Each number is a whole code from -127 to 127 divided by 127, so that a replay can keep the codes
 as int8 without loss.  Numbers of a thing that is there are at least 1/127 unless they are signed;

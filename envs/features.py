@@ -484,6 +484,14 @@ def observe(ram: NDArray[np.void]) -> NDArray[np.int8]:
     return out
 
 
+@kernel
+def _divide(codes: NDArray[np.int8], out: NDArray[np.float32]) -> None:
+    for i in range(len(codes)):
+        out[i] = np.float32(codes[i]) / np.float32(FEATURE_SCALE)
+
+
 def as_floats(codes: NDArray[np.int8]) -> NDArray[np.float32]:
-    """Observation codes as the floats that the environment gives: ``codes / 127``."""
-    return codes.astype(np.float32) / np.float32(FEATURE_SCALE)
+    """Observation codes of any shape as the floats that the environment gives: ``codes / 127``."""
+    out = np.empty(codes.shape, np.float32)
+    _divide(np.ascontiguousarray(codes).reshape(-1), out.reshape(-1))
+    return out

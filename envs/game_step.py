@@ -40,6 +40,7 @@ GAME_DTYPE = np.dtype(
         ("pending_buttons", "u1", (MAX_INPUT_DELAY,)),
         ("executed_spin", "i1"),
         ("executed_buttons", "u1"),
+        ("step_deaths", "i1"),
         ("step_death", "i1"),
         ("last_death", "i1"),
         ("status", "u1"),
@@ -49,8 +50,9 @@ GAME_DTYPE = np.dtype(
 
 ``score`` goes on beyond 999,999 (``wraps`` counts the wraps).  ``ticks``, ``steps``,
 ``idle_ticks`` and ``deaths`` (by cause) count from the start of the game; ``points``,
-``step_idle_ticks``, ``step_death`` (a cause or -1) and the executed inputs are those of the last
-step.  ``pending_*`` are inputs that have not taken effect yet, the next one first.
+``step_idle_ticks``, ``step_deaths``, ``step_death`` (the last cause or -1) and the executed inputs
+are those of the last step.  ``pending_*`` are inputs that have not taken effect yet, the next one
+first.
 """
 
 Game: TypeAlias = Any
@@ -77,6 +79,7 @@ def begin_game(ram: Ram, stream: Source, game: Game, options: NDArray[np.void]) 
     game.step_idle_ticks = 0
     game.executed_spin = 0
     game.executed_buttons = 0
+    game.step_deaths = 0
     game.step_death = NO_CAUSE
     game.last_death = NO_CAUSE
     game.status = RUNNING
@@ -120,6 +123,7 @@ def _play_tick(
         game.score = game.wraps * whole(SCORE_WRAP) + after
     if alive and not player_alive(ram):
         cause = death_cause(ram)
+        game.step_deaths += 1
         game.step_death = cause
         game.last_death = cause
         game.deaths[cause] += 1
@@ -147,6 +151,7 @@ def play_step(
     spin = max(-SPINNER_MAX, min(SPINNER_MAX, spin))
     game.points = 0
     game.step_idle_ticks = 0
+    game.step_deaths = 0
     game.step_death = NO_CAUSE
     game.steps += 1
     first_spin = whole(0)
@@ -225,6 +230,7 @@ def step_games(
         else:
             game.points = 0
             game.step_idle_ticks = 0
+            game.step_deaths = 0
             game.step_death = NO_CAUSE
         points[i] = game.points
         terminated[i] = game.status == TERMINATED

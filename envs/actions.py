@@ -1,0 +1,176 @@
+"""The three forms of an action, and what each means at the controls.
+
+=============  ====================================================================
+``"hybrid"``   ``Dict(buttons=Discrete(4), spinner=Box(-1, 1, (1,)))``
+``"box"``      ``Box(-1, 1, (3,))``: fire if above 0, zap if above 0, spinner
+``"discrete"`` ``Discrete(4 * K)``: ``buttons * K + knot``, K an odd number of knots
+=============  ====================================================================
+
+``buttons`` is fire + 2*zap.  The spinner is in units of 31 knob counts a tick, which is the most
+the game uses and nearly two lanes; positive values lower the lane number.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, TypeAlias
+
+import numpy as np
+from gymnasium import spaces
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from .arcade.inputs import SPINNER_MAX
+
+Controls: TypeAlias = tuple[NDArray[np.int8], NDArray[np.uint8]]
+"""Knob counts a tick and buttons, one each per game."""
+
+ACTION_TYPES = ("hybrid", "box", "discrete")
+DEFAULT_SPINNER_KNOTS = 17
+BUTTON_PAIRS = 4
+
+
+def spinner_counts(spinner: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
+    """Knob counts of spinner values, rounded and cut to -31..31.  ``ValueError`` for NaN."""
+    scaled = np.rint(np.clip(spinner, -1.0, 1.0) * SPINNER_MAX)
+    if np.isnan(scaled).any():
+        raise ValueError(
+            "action: the spinner is nan, probably the output of a diverged network; "
+            "a number from -1 to 1 is needed"
+        )
+    return scaled.astype(np.int8)
+
+
+def knot_counts(knots: int) -> NDArray[np.int8]:
+    """Knob counts of ``knots`` evenly spaced spinner values from -1 to 1, shape ``(knots,)``.
+
+    ``ValueError`` unless ``knots`` is an odd number from 1 to 63: with an even number the spinner
+    could not rest, and more would repeat counts.
+    """
+    if not isinstance(knots, (int, np.integer)) or knots % 2 == 0 or not 1 <= knots <= 63:
+        raise ValueError(
+            f"spinner_knots={knots!r}: an odd number from 1 to 63 is needed, so that one knot is "
+            "the spinner at rest; 17 is the default"
+        )
+    if knots == 1:
+        return np.zeros(1, np.int8)
+    return spinner_counts(np.linspace(-1.0, 1.0, knots))
+
+
+class ActionForm(ABC):
+    """A space of actions and its meaning."""
+
+    space: spaces.Space[Any]
+
+    def batched(self, num_games: int) -> spaces.Space[Any]:
+        """The space of ``num_games`` actions together, as Gymnasium batches it."""
+        return batch_space(self.space, num_games)
+
+    @abstractmethod
+    def decode(self, actions: Any, num_games: int) -> Controls:
+        """Controls of a batch of actions; ``ValueError`` where they do not fit the space."""
+
+    @abstractmethod
+    def single(self, action: Any) -> Any:
+        """One action as a batch of one."""
+
+
+class HybridActions(ActionForm):
+    """Buttons and spinner by name."""
+
+    def __init__(self) -> None:
+        self.space = spaces.Dict(
+            {
+                "buttons": spaces.Discrete(BUTTON_PAIRS),
+                "spinner": spaces.Box(-1.0, 1.0, (1,), np.float32),
+            }
+        )
+
+    def decode(self, actions: Any, num_games: int) -> Controls:
+        if not isinstance(actions, dict) or set(actions) != {"buttons", "spinner"}:
+            raise ValueError(
+                f"action={actions!r}: action_type='hybrid' takes a dict with 'buttons' and "
+                "'spinner'; action_type='box' takes an array"
+            )
+        buttons = _numbers(actions["buttons"], (num_games,), BUTTON_PAIRS, "buttons")
+        spinner = _array(actions["spinner"], (num_games, 1), "spinner")
+        return spinner_counts(spinner[:, 0]), buttons.astype(np.uint8)
+
+    def single(self, action: Any) -> Any:
+        return {name: np.asarray(value)[None] for name, value in action.items()}
+
+
+class BoxActions(ActionForm):
+    """Three numbers, for algorithms with continuous actions."""
+
+    def __init__(self) -> None:
+        self.space = spaces.Box(-1.0, 1.0, (3,), np.float32)
+
+    def decode(self, actions: Any, num_games: int) -> Controls:
+        values = _array(actions, (num_games, 3), "the action")
+        buttons = (values[:, 0] > 0) + 2 * (values[:, 1] > 0)
+        return spinner_counts(values[:, 2]), buttons.astype(np.uint8)
+
+    def single(self, action: Any) -> Any:
+        return np.asarray(action)[None]
+
+
+class DiscreteActions(ActionForm):
+    """One number, for algorithms with a finite set of actions."""
+
+    def __init__(self, knots: int = DEFAULT_SPINNER_KNOTS) -> None:
+        self.counts = knot_counts(knots)
+        self.space = spaces.Discrete(BUTTON_PAIRS * knots)
+
+    def decode(self, actions: Any, num_games: int) -> Controls:
+        knots = len(self.counts)
+        numbers = _numbers(actions, (num_games,), BUTTON_PAIRS * knots, "the action")
+        return self.counts[numbers % knots], (numbers // knots).astype(np.uint8)
+
+    def single(self, action: Any) -> Any:
+        return np.asarray(action)[None]
+
+
+def action_form(action_type: str, knots: int = DEFAULT_SPINNER_KNOTS) -> ActionForm:
+    """The form named ``action_type``; ``ValueError`` for an unknown one."""
+    if action_type == "hybrid":
+        return HybridActions()
+    if action_type == "box":
+        return BoxActions()
+    if action_type == "discrete":
+        return DiscreteActions(knots)
+    raise ValueError(
+        f"action_type={action_type!r}: one of 'hybrid', 'box', 'discrete'; "
+        "Stable-Baselines3 needs 'box' (SAC, PPO, TD3) or 'discrete' (DQN)"
+    )
+
+
+def encode(action_type: str, spin: int, buttons: int) -> Any:
+    """The ``hybrid`` or ``box`` action that puts in these counts and buttons."""
+    spinner = np.float32(spin / SPINNER_MAX)
+    if action_type == "hybrid":
+        return {"buttons": np.int64(buttons), "spinner": np.array([spinner], np.float32)}
+    if action_type == "box":
+        fire, zap = (1.0 if buttons & bit else -1.0 for bit in (1, 2))
+        return np.array([fire, zap, spinner], np.float32)
+    raise ValueError(
+        f"action_type={action_type!r}: only 'hybrid' and 'box' can express every knob count"
+    )
+
+
+def _array(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.floating[Any]]:
+    array = np.asarray(values, np.float64)
+    if array.shape != shape:
+        raise ValueError(f"{what} has shape {array.shape}, but {shape} is needed")
+    return array
+
+
+def _numbers(values: Any, shape: tuple[int, ...], count: int, what: str) -> NDArray[np.int64]:
+    array = np.asarray(values)
+    if array.shape != shape:
+        raise ValueError(f"{what} has shape {array.shape}, but {shape} is needed")
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{what} holds {array.dtype} values: whole numbers are needed")
+    if array.size and (array.min() < 0 or array.max() >= count):
+        raise ValueError(f"{what}={array.tolist()!r}: numbers from 0 to {count - 1} are needed")
+    return array.astype(np.int64)

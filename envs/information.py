@@ -1,0 +1,44 @@
+"""The info dictionary of a step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .game_step import TRUNCATED
+from .outcome import DEATH_CAUSES
+
+TIME_LIMIT = "time_limit"
+_CAUSES = np.array([*DEATH_CAUSES, ""], object)
+"""Names by cause; -1, for none, is the last."""
+
+
+def describe_games(games: NDArray[np.void], ram: NDArray[np.void]) -> dict[str, NDArray[Any]]:
+    """What ``info`` always says, one entry per game.
+
+    ``score`` (goes on beyond 999,999), ``level`` (1-99), ``lives`` (the one in play included),
+    ``ticks`` of the game so far, ``deaths`` so far, ``idle_ticks`` of this step, ``death_cause``
+    of a life lost in this step or ``""``, ``executed_spin`` (counts a tick) and
+    ``executed_buttons`` (fire + 2*zap) as the machine got them in this step, and
+    ``terminal_cause``: ``""`` while the game runs, the cause of the last death once it is over,
+    ``"time_limit"`` when it was truncated.  Causes are those of ``DEATH_CAUSES``.
+    """
+    status = games["status"]
+    over = status != 0
+    terminal = np.where(over, _CAUSES[games["last_death"]], "")
+    terminal[status == TRUNCATED] = TIME_LIMIT
+    player = ram["player_up"][:, None].astype(np.int64) & 1
+    return {
+        "score": games["score"].copy(),
+        "level": ram["cur_wave"].astype(np.int64) + 1,
+        "lives": np.take_along_axis(ram["lives"], player, 1)[:, 0].astype(np.int64),
+        "ticks": games["ticks"].copy(),
+        "deaths": games["deaths"].sum(1, dtype=np.int64),
+        "idle_ticks": games["step_idle_ticks"].astype(np.int64),
+        "death_cause": _CAUSES[games["step_death"]],
+        "terminal_cause": terminal,
+        "executed_spin": games["executed_spin"].astype(np.int64),
+        "executed_buttons": games["executed_buttons"].astype(np.int64),
+    }

@@ -1,0 +1,86 @@
+"""Every option of the environment, checked in one place for its single and its vector form."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .actions import ACTION_TYPES, DEFAULT_SPINNER_KNOTS, action_form
+from .rewards import RewardSettings
+from .settings import GameSettings
+
+OBS_TYPES = ("features", "ram", "rgb", "grayscale")
+RENDER_MODES = ("human", "rgb_array")
+
+
+@dataclass(frozen=True)
+class EnvOptions:
+    """Options of the environment besides those of the games and the reward.
+
+    ``obs_type``: ``"features"``, ``"ram"``, ``"rgb"`` or ``"grayscale"``.  ``action_type``:
+    ``"hybrid"``, ``"box"`` or ``"discrete"``; ``spinner_knots`` belongs to the last.
+    ``screen_size``: width and height of picture observations; ``render_size``: of ``render()``.
+    ``seed``: used by the first ``reset()`` that gets none.
+    """
+
+    obs_type: str = "features"
+    action_type: str = "hybrid"
+    spinner_knots: int = DEFAULT_SPINNER_KNOTS
+    screen_size: tuple[int, int] = (84, 112)
+    render_size: tuple[int, int] = (480, 640)
+    render_mode: str | None = None
+    seed: int | None = None
+    game: GameSettings = field(default_factory=GameSettings)
+    reward: RewardSettings = field(default_factory=RewardSettings)
+
+    def __post_init__(self) -> None:
+        _one_of("obs_type", self.obs_type, OBS_TYPES)
+        _one_of("action_type", self.action_type, ACTION_TYPES)
+        action_form(self.action_type, self.spinner_knots)
+        if self.render_mode is not None:
+            _one_of("render_mode", self.render_mode, RENDER_MODES)
+        for name in ("screen_size", "render_size"):
+            _size(name, getattr(self, name))
+        seed = self.seed
+        whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
+        if seed is not None and (not whole or seed < 0):
+            raise ValueError(f"seed={seed!r}: a whole number of at least 0, or None")
+
+    @staticmethod
+    def from_keywords(keywords: dict[str, Any]) -> EnvOptions:
+        """Options from one flat set of keywords; ``TypeError`` names the nearest known one."""
+        parts: dict[str, dict[str, Any]] = {"env": {}, "game": {}, "reward": {}}
+        owner = {f.name: "env" for f in dataclasses.fields(EnvOptions)}
+        del owner["game"], owner["reward"]
+        owner.update({f.name: "game" for f in dataclasses.fields(GameSettings)})
+        owner.update({f.name: "reward" for f in dataclasses.fields(RewardSettings)})
+        for name, value in keywords.items():
+            if name not in owner:
+                near = difflib.get_close_matches(name, owner, 1, 0.0)[0]
+                raise TypeError(
+                    f"{name}={value!r}: the environment has no such option; did you mean {near!r}?"
+                )
+            parts[owner[name]][name] = value
+        return EnvOptions(
+            game=GameSettings(**parts["game"]),
+            reward=RewardSettings(**parts["reward"]),
+            **parts["env"],
+        )
+
+
+def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        near = difflib.get_close_matches(str(value), known, 1, 0.0)[0]
+        raise ValueError(f"{name}={value!r}: one of {', '.join(known)}; did you mean {near!r}?")
+
+
+def _size(name: str, value: Any) -> None:
+    right = isinstance(value, (tuple, list)) and len(value) == 2
+    if not right or not all(isinstance(side, (int, np.integer)) and side >= 16 for side in value):
+        raise ValueError(
+            f"{name}={value!r}: width and height in pixels, at least 16 each, for example (84, 112)"
+        )
