@@ -1,75 +1,83 @@
-"""A run's metrics as a CSV file and as TensorBoard events, both fit for resuming."""
+"""A run's figures as CSV files and as TensorBoard events, all fit for resuming."""
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 
 from torch.utils.tensorboard import SummaryWriter
 
-from tempest_agent.run_directory import METRICS_FILE, replacing
+from tempest_agent.run_directory import replacing
 
 STEP_COLUMN = "steps"
 
 
-class MetricsLog:
-    """Writes one row a call to ``metrics.csv`` and to TensorBoard in the folder ``run``.
+class CsvLog:
+    """A CSV file with one row a call and its first column ``steps``.
 
     A run that is resumed at ``resumed_at`` steps logs again what it had logged after its
     checkpoint: the rows beyond that step are dropped first, so that the file reads like that of
     an uninterrupted run.
     """
 
-    def __init__(self, run: Path, resumed_at: int | None = None) -> None:
-        self._file = run / METRICS_FILE
+    def __init__(self, path: Path, resumed_at: int | None = None) -> None:
+        self._path = path
         self._columns: list[str] = []
         self._rows: list[dict[str, str]] = []
-        if resumed_at is not None and self._file.exists():
-            with self._file.open(newline="", encoding="utf-8") as file:
+        if resumed_at is not None and path.exists():
+            with path.open(newline="", encoding="utf-8") as file:
                 reader = csv.DictReader(file)
                 self._columns = list(reader.fieldnames or ())
-                self._rows = [r for r in reader if int(float(r[STEP_COLUMN])) <= resumed_at]
+                self._rows = [row for row in reader if int(row[STEP_COLUMN]) <= resumed_at]
             self._rewrite()
-        # TensorBoard hides the events of an earlier start from the purge step on.
-        purge = None if resumed_at is None else resumed_at + 1
-        self._writer = SummaryWriter(  # type: ignore[no-untyped-call]
-            log_dir=str(run), purge_step=purge
-        )
 
     def write(self, steps: int, figures: Mapping[str, float]) -> None:
-        """Log ``figures`` as the state after ``steps`` decisions."""
-        row = {STEP_COLUMN: str(steps), **{name: repr(v) for name, v in figures.items()}}
+        """Append ``figures`` as the state after ``steps`` decisions."""
+        row = {STEP_COLUMN: str(steps)}
+        row |= {name: f"{value:.9g}" for name, value in figures.items() if name != STEP_COLUMN}
         self._rows.append(row)
         new = [name for name in row if name not in self._columns]
         if new:
             self._columns += new
             self._rewrite()
         else:
-            with self._file.open("a", newline="", encoding="utf-8") as file:
-                csv.DictWriter(file, self._columns).writerow(row)
+            with self._path.open("a", newline="", encoding="utf-8") as file:
+                csv.DictWriter(file, self._columns, restval="").writerow(row)
+
+    def _rewrite(self) -> None:
+        text = StringIO(newline="")
+        sheet = csv.DictWriter(text, self._columns, restval="")
+        sheet.writeheader()
+        sheet.writerows(self._rows)
+        with replacing(self._path) as file:
+            file.write(text.getvalue().encode())
+
+
+class MetricsLog:
+    """``metrics.csv`` (training) and ``evaluations.csv`` (greedy games) of a run, and TensorBoard.
+
+    Arguments: the run's folder, and the step at which it goes on if it does.
+    """
+
+    def __init__(self, run: Path, resumed_at: int | None = None) -> None:
+        self._tables = {
+            "train": CsvLog(run / "metrics.csv", resumed_at),
+            "eval": CsvLog(run / "evaluations.csv", resumed_at),
+        }
+        # TensorBoard hides what an earlier start had logged from the purge step on.
+        purge = None if resumed_at is None else resumed_at + 1
+        self._events = SummaryWriter(str(run), purge_step=purge)  # type: ignore[no-untyped-call]
+
+    def write(self, table: str, steps: int, figures: Mapping[str, float]) -> None:
+        """Log ``figures`` in ``train`` or ``eval`` as the state after ``steps`` decisions."""
+        self._tables[table].write(steps, figures)
         for name, value in figures.items():
-            self._writer.add_scalar(name, value, steps)  # type: ignore[no-untyped-call]
-        self._writer.flush()  # type: ignore[no-untyped-call]
+            if name != STEP_COLUMN:
+                self._events.add_scalar(f"{table}/{name}", value, steps)  # type: ignore[no-untyped-call]
+        self._events.flush()  # type: ignore[no-untyped-call]
 
     def close(self) -> None:
         """Finish the event file."""
-        self._writer.close()  # type: ignore[no-untyped-call]
-
-    def _rewrite(self) -> None:
-        with replacing(self._file) as raw:
-            lines: list[str] = []
-            sheet = csv.DictWriter(_Lines(lines), self._columns, restval="")
-            sheet.writeheader()
-            sheet.writerows(self._rows)
-            raw.write("".join(lines).encode())
-
-
-class _Lines:
-    """What ``csv`` needs of a file, kept as a list."""
-
-    def __init__(self, lines: list[str]) -> None:
-        self._lines = lines
-
-    def write(self, text: str) -> None:
-        self._lines.append(text)
+        self._events.close()  # type: ignore[no-untyped-call]

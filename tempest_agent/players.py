@@ -170,11 +170,18 @@ def _checkpoint(path: Path) -> PlayerChoice:
     if path.is_dir():
         raise UserError(f"{path} is a folder: give the checkpoint file (*.pt) inside it")
     # Here, because importing torch takes longer than a scripted player's whole game.
+    import torch
+
     from tempest_agent.agent.policy import load_policy
 
-    policy = load_policy(path)
+    torch.set_num_threads(1)  # Games are divided over threads; more inside of each would compete.
+    return network_choice(load_policy(path), str(path))
+
+
+def network_choice(policy: Policy, name: str) -> PlayerChoice:
+    """A loaded network as a player."""
     return PlayerChoice(
-        name=str(path),
+        name=name,
         make=lambda numbers, _seed: NetworkPlayer(policy, len(numbers)),
         frame_skip=policy.frame_skip,
         sees_features=True,

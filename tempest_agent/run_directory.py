@@ -5,7 +5,8 @@ A run directory holds::
     config.yaml       the resolved configuration
     run.json          command lines, time, git commit and versions (one entry a start or resume)
     metrics.csv       one row a log line
-    events.out.*      the same for TensorBoard
+    evaluations.csv   one row a checkpoint: greedy games
+    events.out.*      both for TensorBoard
     checkpoints/      step_*.pt, the newest ones and the best
 """
 
@@ -20,18 +21,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
+
+import yaml
 
 from tempest_agent.errors import UserError
 
 RUNS_FOLDER = "runs"
 CONFIG_FILE = "config.yaml"
 RUN_FILE = "run.json"
-METRICS_FILE = "metrics.csv"
 CHECKPOINT_FOLDER = "checkpoints"
 LATEST = Path(CHECKPOINT_FOLDER) / "latest.pt"
 """The newest checkpoint of any run, relative to the current directory."""
@@ -50,12 +52,40 @@ def create_run(name: str, seed: int, chosen: Path | None = None) -> Path:
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
     for attempt in range(1, 1000):
         path = Path(RUNS_FOLDER) / (stem if attempt == 1 else f"{stem}-{attempt}")
+        require_writable(path.parent)
         try:
-            _make(path / CHECKPOINT_FOLDER)
+            path.mkdir()
         except FileExistsError:
             continue
+        (path / CHECKPOINT_FOLDER).mkdir()
         return path
     raise UserError(f"a thousand runs named {stem} exist already: choose a folder with --run-dir")
+
+
+def discard_run(run: Path) -> None:
+    """Remove the folder of a run that could not begin; one that holds files stays."""
+    for folder in (run / CHECKPOINT_FOLDER, run):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def write_config(run: Path, settings: Mapping[str, Any]) -> None:
+    """Write the resolved ``settings`` (plain types) to the run's ``config.yaml``."""
+    with replacing(run / CONFIG_FILE) as file:
+        file.write(yaml.safe_dump(dict(settings), sort_keys=False).encode())
+
+
+def require_writable(folder: Path) -> None:
+    """Make ``folder`` if need be; raise ``UserError`` if no file can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {folder}: {error.strerror}; "
+            "choose a folder of your own, or change its permissions"
+        ) from error
 
 
 def find_run(asked: Path | None) -> Path:
@@ -157,23 +187,8 @@ def _make_chosen(path: Path) -> Path:
                 "or give a new folder"
             )
         raise UserError(f"--run-dir {path} is not empty: give a folder that is new or empty")
-    _make(path / CHECKPOINT_FOLDER)
+    require_writable(path / CHECKPOINT_FOLDER)
     return path
-
-
-def _make(folder: Path) -> None:
-    """Make ``folder``, which must not exist, and check that files can be written there."""
-    try:
-        folder.mkdir(parents=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except FileExistsError:
-        raise
-    except OSError as error:
-        raise UserError(
-            f"cannot write to {folder}: {error.strerror}; "
-            "give a folder of your own with --run-dir, or change its permissions"
-        ) from error
 
 
 def _version(distribution: str) -> str | None:

@@ -1,0 +1,132 @@
+"""``tempest-agent train``: a run from its settings to its checkpoints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tempest_agent.commands.output import (
+    json_option,
+    only_results_on_stdout,
+    print_json,
+    print_table,
+)
+from tempest_agent.commands.parameters import COUNT, SEED
+from tempest_agent.errors import UserError
+
+if TYPE_CHECKING:
+    from tempest_agent.training import Session
+
+EXIT_INTERRUPTED = 130
+NEWEST = "newest run"
+
+
+@click.command()
+@click.option(
+    "--config",
+    "source",
+    metavar="NAME_OR_FILE",
+    help="Settings: a name in configs/ (default, quick, ...) or a YAML file.",
+)
+@click.option("--steps", type=COUNT, help="Decisions of the whole run, over all games.")
+@click.option("--seed", type=SEED, help="Seed of everything random.")
+@click.option("--device", metavar="auto|cpu|cuda", help="Where the network is trained.")
+@click.option("--envs", type=COUNT, help="Games played side by side.")
+@click.option(
+    "--run-dir",
+    type=click.Path(path_type=Path),
+    help="Folder of the run, new or empty.  [default: runs/NAME-TIME-sSEED]",
+)
+@click.option(
+    "--resume",
+    is_flag=False,
+    flag_value=NEWEST,
+    metavar="[PATH]",
+    help="Go on with a run: its folder, a checkpoint in it, or nothing for the newest run.",
+)
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="section.key=value",
+    help="Change one setting; may be given several times.",
+)
+@click.option(
+    "--eval-games",
+    type=click.IntRange(0),
+    default=8,
+    show_default=True,
+    help="Greedy games played at every checkpoint; 0 for none.",
+)
+@json_option
+@click.pass_context
+def train(
+    context: click.Context,
+    source: str | None,
+    steps: int | None,
+    seed: int | None,
+    device: str | None,
+    envs: int | None,
+    run_dir: Path | None,
+    resume: str | None,
+    overrides: tuple[str, ...],
+    eval_games: int,
+    as_json: bool,
+) -> None:
+    """Train an agent; configuration, metrics and checkpoints go to a folder of the run's own.
+
+    The newest checkpoint is also copied to checkpoints/latest.pt. Ctrl-C saves a checkpoint and
+    ends the run with exit code 130; --resume goes on as if it had not been interrupted.
+    """
+    flags = {"run.steps": steps, "run.seed": seed, "run.device": device, "run.num_envs": envs}
+    chosen = [f"{key}={value}" for key, value in flags.items() if value is not None]
+    with only_results_on_stdout():
+        if resume is None:
+            session = _new(source, [*chosen, *overrides], run_dir, eval_games)
+        else:
+            _refuse_changes(context)
+            path = None if resume == NEWEST else Path(resume)
+            session = _resumed(path or run_dir, steps, eval_games)
+        result = session.run()
+    if as_json:
+        print_json(result)
+    else:
+        print_table([(name, str(value)) for name, value in result.items()], "training")
+    if result["stopped"]:
+        click.echo(f"stopped; go on with: tempest-agent train --resume {session.folder}", err=True)
+        context.exit(EXIT_INTERRUPTED)
+
+
+def _refuse_changes(context: click.Context) -> None:
+    for name in ("source", "seed", "device", "envs", "overrides"):
+        if context.params[name]:
+            flag = {"source": "config", "overrides": "set"}.get(name, name)
+            raise UserError(
+                f"--{flag} cannot be changed while resuming: a run keeps its settings; "
+                "leave it out (only --steps may change), or start a new run without --resume"
+            )
+    if context.params["resume"] != NEWEST and context.params["run_dir"] is not None:
+        raise UserError("--resume PATH and --run-dir both name a run: give one of them")
+
+
+def _new(
+    source: str | None, overrides: list[str], run_dir: Path | None, eval_games: int
+) -> Session:
+    from tempest_agent.config import ConfigError, load_config
+
+    try:
+        config = load_config(source, overrides)
+    except ConfigError as error:
+        raise UserError(str(error)) from error
+
+    from tempest_agent.training import Session
+
+    return Session.new(config, run_dir, eval_games)
+
+
+def _resumed(path: Path | None, steps: int | None, eval_games: int) -> Session:
+    from tempest_agent.training import Session
+
+    return Session.resumed(path, steps, eval_games)

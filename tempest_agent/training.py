@@ -1,0 +1,168 @@
+"""One start of a training run: its folder, its log, its greedy evaluations, and its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tempest_agent.agent.policy import load_policy
+from tempest_agent.agent.trainer import Trainer
+from tempest_agent.config import Config, to_dict
+from tempest_agent.evaluation import Games, play_games, summary
+from tempest_agent.metrics_log import MetricsLog
+from tempest_agent.players import network_choice
+from tempest_agent.progress import Progress
+from tempest_agent.run_directory import (
+    LATEST,
+    create_run,
+    discard_run,
+    find_run,
+    publish,
+    record_start,
+    require_writable,
+    write_config,
+)
+
+PROGRESS_SECONDS = 1.0
+
+SHOWN = {
+    "loss": "loss {:.3g}",
+    "q_mean": "Q {:.1f}",
+    "expert_ratio": "expert {:.2f}",
+    "epsilon": "epsilon {:.3f}",
+    "updates_per_second": "{:.0f} updates/s",
+    "teacher_free_score": "teacher-free {:,.0f}",
+}
+"""Figures of a printed line and how they are written; ``metrics.csv`` has all of them."""
+
+EVALUATED = ("score_iqm", "score_mean", "level_mean", "ticks_mean", "deaths_per_1000_ticks")
+
+
+class Session:
+    """A trainer with everything around it.  Use ``new`` or ``resumed``."""
+
+    def __init__(self, trainer: Trainer, folder: Path, log: MetricsLog, eval_games: int) -> None:
+        self.folder = folder
+        self._trainer = trainer
+        self._log = log
+        self._eval_games = eval_games
+        self._progress: Progress | None = None
+        trainer.algorithm.on_metrics = self._on_metrics
+        trainer.on_checkpoint = self._on_checkpoint
+
+    @classmethod
+    def new(cls, config: Config, folder: Path | None, eval_games: int) -> Session:
+        """Begin a run in ``folder``, or in one named after the run.
+
+        Raises ``UserError`` for a folder in use, and for settings that cannot work here.
+        """
+        require_writable(LATEST.parent)
+        run = create_run(config.run.name, config.run.seed, folder)
+        try:
+            trainer = Trainer(config, run)
+        except BaseException:
+            discard_run(run)
+            raise
+        write_config(run, to_dict(config))
+        record_start(run)
+        return cls(trainer, run, MetricsLog(run), eval_games)
+
+    @classmethod
+    def resumed(cls, path: Path | None, steps: int | None, eval_games: int) -> Session:
+        """Go on with the run at ``path`` (its folder or a checkpoint in it), or the newest run.
+
+        ``steps``: new length of the whole run.  Raises ``UserError`` if there is no such run or
+        no usable checkpoint in it.
+        """
+        require_writable(LATEST.parent)
+        run = find_run(path)
+        trainer = Trainer.resume(path if path is not None and path.is_file() else run, steps=steps)
+        record_start(run, trainer.steps)
+        return cls(trainer, run, MetricsLog(run, trainer.steps), eval_games)
+
+    def run(self) -> dict[str, Any]:
+        """Train to the end, or to the next consistent point after SIGINT or SIGTERM."""
+        trainer = self._trainer
+        total = trainer.config.run.steps
+        began = time.monotonic()
+        with (
+            _stopping(trainer),
+            Progress(total, "decisions", "train", trainer.steps) as self._progress,
+            _reporting(trainer, self._progress),
+        ):
+            self._progress.message(f"run {self.folder}, {trainer.steps:,} of {total:,} decisions")
+            result = trainer.run()
+        self._log.close()
+        return {
+            **result,
+            "run_dir": str(self.folder),
+            "seconds": round(time.monotonic() - began, 3),
+        }
+
+    def _on_metrics(self, figures: Mapping[str, float]) -> None:
+        steps = int(figures["steps"])
+        self._log.write("train", steps, figures)
+        parts = [text.format(figures[name]) for name, text in SHOWN.items() if name in figures]
+        self._say(f"{steps:,}: {', '.join(parts)}")
+
+    def _on_checkpoint(self, path: Path) -> None:
+        publish(path, LATEST)
+        steps = self._trainer.steps
+        if not self._eval_games or self._trainer.stop_requested:
+            self._say(f"{steps:,}: saved {path}")
+            return
+        policy = load_policy(path)
+        games = Games(
+            self._eval_games, self._trainer.config.run.seed, input_delay=policy.input_delay
+        )
+        played = play_games(network_choice(policy, str(path)), games, min(2, os.cpu_count() or 1))
+        figures = {name: float(summary(played)[name]) for name in EVALUATED}
+        self._log.write("eval", steps, figures)
+        self._say(
+            f"{steps:,}: saved {path}; {games.episodes} greedy games: "
+            f"IQM {figures['score_iqm']:,.0f}, level {figures['level_mean']:.1f}"
+        )
+
+    def _say(self, text: str) -> None:
+        if self._progress is not None:
+            self._progress.message(text)
+
+
+@contextmanager
+def _stopping(trainer: Trainer) -> Iterator[None]:
+    """SIGINT and SIGTERM ask the trainer to stop where it can be resumed exactly."""
+
+    def ask(_signal: int, _frame: FrameType | None) -> None:
+        trainer.request_stop()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _reporting(trainer: Trainer, progress: Progress) -> Iterator[None]:
+    """Tell ``progress`` about the trainer's steps from a thread of its own."""
+    finished = threading.Event()
+
+    def watch() -> None:
+        while not finished.wait(PROGRESS_SECONDS):
+            progress.update(trainer.steps)
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        thread.join()
