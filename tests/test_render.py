@@ -21,7 +21,6 @@ from tempest_agent.envs.arcade import data as arcade_data
 from tempest_agent.envs.arcade.memory import (
     FLIPPER,
     FUSEBALL,
-    KIND_CCW,
     KIND_FLIPPING,
     PULSAR,
     RAM_DTYPE,
@@ -408,11 +407,43 @@ def test_a_flipping_enemy_turns_about_its_pivot_spoke() -> None:
         assert around.any(), angle
         assert_within(changed_box(before, after), pivot, 75)
     assert len(boxes) == 16
-    # Angle 0 points to the right, 4 up.
-    right = SHARP.draw(with_enemy(ram, FLIPPER | KIND_FLIPPING, 6, 0x80, 0x20))
-    up = SHARP.draw(with_enemy(ram, FLIPPER | KIND_FLIPPING | KIND_CCW, 6, 0x84, 0x20))
-    assert changed_box(before, right)[2] > pivot[0] + 35
-    assert changed_box(before, up)[1] < pivot[1] - 45
+
+
+@pytest.mark.parametrize("well_id", [0, 8, 13])
+@pytest.mark.parametrize("angle", range(16))
+def test_the_leg_of_a_flip_ends_where_its_angle_points(well_id: int, angle: int) -> None:
+    ram = empty_well(well_id=well_id)
+    before = SHARP.draw(ram)
+    # Radii in world units: 0x2C on the circle, shorter on the wells with narrow lanes.
+    radius = {0: 44.0, 8: 15.125, 13: 30.25}[well_id]
+    turn = angle * np.pi / 8
+    x = float(ram["lane_x"][6]) + radius * np.cos(turn)
+    z = float(ram["lane_z"][6]) + radius * np.sin(turn)
+    column, row = pixel_of(ram, x, z, 0x20)
+    after = SHARP.draw(with_enemy(ram, FLIPPER | KIND_FLIPPING, 6, 0x80 | angle, 0x20))
+    new = (before != after).any(axis=2)
+    assert new[row - 3 : row + 4, column - 3 : column + 4].any()
+
+
+def test_a_resting_flipper_hangs_inside_the_well() -> None:
+    ram = empty_well()
+    before = SHARP.draw(ram)
+    after = SHARP.draw(with_enemy(ram, FLIPPER, 8, 9, 0x10))  # at the left
+    left, _, right, _ = changed_box(before, after)
+    column, _ = lane_pixel(ram, 8, 0x10)
+    assert right - column > column - left + 5
+
+
+def test_pictures_shrink_with_the_distance() -> None:
+    ram = empty_well()
+    before = SHARP.draw(ram)
+    heights = []
+    for depth in (0x10, 0x38, 0x60):  # 1, 1/2 and 1/3 of the full size
+        _, top, _, bottom = changed_box(before, SHARP.draw(with_enemy(ram, TANKER, 4, 5, depth)))
+        heights.append(bottom - top)
+    assert heights[0] == pytest.approx(128 * 0.549, abs=4)
+    assert heights[1] == pytest.approx(heights[0] / 2, abs=4)
+    assert heights[2] == pytest.approx(heights[0] / 3, abs=4)
 
 
 @pytest.mark.parametrize("angle", range(1, 8))
@@ -539,16 +570,17 @@ def test_waiting_enemies_are_dots_inside_the_bottom_and_at_most_nineteen() -> No
     ram = empty_well()
     before = SHARP.draw(ram)
     ram["queue_lane"] = np.arange(64) % 16
-    ram["queue_depth"] = np.arange(64) + 1
-    dots = near(SHARP.draw(ram), colour(ram, 12)) & (before != SHARP.draw(ram)).any(axis=2)
-    count, _, stats, centres = cv2.connectedComponentsWithStats(dots.astype(np.uint8))
-    assert 10 <= count - 1 <= 19
-    assert stats[1:, cv2.CC_STAT_AREA].max() <= 12
-    vanishing = pixel_of(ram, 128.0, 80.0, 0xF0)
-    assert (np.hypot(*(centres[1:] - vanishing).T) < 45).all()
+    # Sixteen at the edge of the bottom, the others a quarter further in: none over another.
+    ram["queue_depth"] = np.where(np.arange(64) >= 48, 1, 0x3F)
+    after = SHARP.draw(ram)
+    dots = near(after, colour(ram, 12)) & (before != after).any(axis=2)
+    assert dots.sum() == 19 * 2  # a dot is two pixels high
+    rows, columns = np.nonzero(dots)
+    centre = pixel_of(ram, 128.0, 80.0, 0xF0)
+    assert np.hypot(columns - centre[0], rows - centre[1]).max() < 45
     ram["queue_depth"] = 0xFF
     far = (before != SHARP.draw(ram)).any(axis=2)
-    assert 0 < far.sum() <= 2 * 10  # every other slot of the far ones
+    assert 0 < far.sum() <= 16 * 2
 
 
 # ------------------------------------------------------------------------------- explosions
