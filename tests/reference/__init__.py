@@ -1,0 +1,1 @@
+"""A slow, plain restatement of the game's rules, against which the compiled ones are tested."""
