@@ -77,7 +77,8 @@ class Renderer:
 
     A picture depends on the image alone, so images of the simulator, of an emulator and of a
     recording are drawn alike.  The machine's flash of the well for a bonus life is not drawn:
-    its timer runs in the machine's own display code and not in the game.
+    its timer runs in the machine's own display code and not in the game.  The halo's buffers are
+    kept between calls, so threads need a renderer each.
     """
 
     def __init__(self, width: int = 480, height: int = 640, glow: bool = True) -> None:
