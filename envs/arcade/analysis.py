@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from .compiled import int64, rule
+from .level_select import FREE_PLAY_DEMO, FREE_PLAY_DEMO_MASK
 from .memory import (
     BOTTOM_DEPTH,
+    BUTTON_START_1,
+    BUTTON_START_2,
     ENEMY_SLOTS,
     LANES,
+    MODE_RUNNING,
     RIM_DEPTH,
     STATE_END_LIFE,
     STATE_PAUSE,
@@ -30,9 +34,22 @@ def analyze(ram: Ram) -> None:
     if not player_alive(ram):
         if (ram.player_shot_count | ram.enemy_shot_count | ram.explosion_count) == 0:
             drop_step(ram)
-    elif ram.warp_flag == 0 and wave_is_over(ram):
-        start_warp(ram)
-        clear_shots(ram)
+    elif ram.warp_flag == 0:
+        if wave_is_over(ram):
+            start_warp(ram)
+            clear_shots(ram)
+        if level_skip_pressed(ram):
+            start_warp(ram)
+
+
+@rule
+def level_skip_pressed(ram: Ram) -> bool:
+    """On free play with the demo switch, a start button ends the wave at once."""
+    return (
+        (ram.buttons_now & (BUTTON_START_1 | BUTTON_START_2)) != 0
+        and (ram.mode_flags & MODE_RUNNING) != 0
+        and (ram.dsw1_image & FREE_PLAY_DEMO_MASK) == FREE_PLAY_DEMO
+    )
 
 
 @rule
