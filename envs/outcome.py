@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .arcade.compiled import rule
 from .arcade.memory import (
-    ENEMY_SHOT_SLOTS,
+    BOOM_SLOTS,
     ENEMY_SLOTS,
     FLIPPER,
     FUSEBALL,
@@ -21,6 +21,7 @@ DEATH_CAUSES = ("grab", "pulsar", "fuseball", "enemy_shot", "spike")
 """Names of the causes, in the order of their numbers."""
 
 _GRABBED = 0x80
+_FIRST_BOOM_STEP = 3
 _PULSE_TOP, _PULSE_BOTTOM = 15, -63
 
 
@@ -37,12 +38,27 @@ def _pulse_was_on(ram: Ram) -> bool:
 
 
 @rule
+def _just_exploded(ram: Ram) -> bool:
+    """Whether an enemy within reach of a pulse was shot in the player's lane in this tick."""
+    depths = ram.boom_depth
+    kinds = ram.boom_type
+    steps = ram.boom_seq
+    lanes = ram.boom_lane
+    found = False
+    for slot in range(BOOM_SLOTS):
+        fresh = kinds[slot] == 0 and steps[slot] == _FIRST_BOOM_STEP
+        here = lanes[slot] == ram.player_lane and 0 < depths[slot] < ram.pulse_depth
+        found = found or (fresh and here)
+    return found
+
+
+@rule
 def death_cause(ram: Ram) -> int:
     """Number of the cause of death, an index into ``DEATH_CAUSES``.
 
     ``ram`` is the image right after the tick in which the player died.  The image alone decides,
-    so this works on the simulator, on the real machine and on recordings.  A killer that a shot of
-    the player removed in the same tick leaves its bytes in the empty slot, and is found there.
+    so this works on the simulator, on the real machine and on recordings.  A pulsar that a shot of
+    the player removed in the same tick is known by its empty slot and its explosion.
     """
     if ram.game_state == STATE_WARP:
         return SPIKE
@@ -58,22 +74,17 @@ def death_cause(ram: Ram) -> int:
             return FUSE
     if not _pulse_was_on(ram):
         return ENEMY_SHOT
-    gone = False
     for slot in range(ENEMY_SLOTS):
         if lanes[slot] != lane or kinds[slot] & KIND_FLIPPING:
             continue
         kind = kinds[slot] & KIND_MASK
         if depths[slot] == 0:
-            gone = gone or kind == PULSAR
+            if kind == PULSAR and _just_exploded(ram):
+                return PULSE
         elif kind == PULSAR and depths[slot] < ram.pulse_depth:
             return PULSE
         elif kind == FLIPPER and depths[slot] == ram.player_depth:
             # A pulsar on arrival beside another walker loses its type; a flipper would have
             # grabbed the player.
             return PULSE
-    shots = ram.enemy_shot_depth
-    shot_lanes = ram.enemy_shot_lane
-    for slot in range(ENEMY_SHOT_SLOTS):
-        if shots[slot] == 0 and shot_lanes[slot] == lane:
-            return ENEMY_SHOT
-    return PULSE if gone else ENEMY_SHOT
+    return ENEMY_SHOT
