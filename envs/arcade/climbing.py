@@ -19,7 +19,7 @@ from .memory import (
     TANKER,
     Ram,
 )
-from .player import kill_player
+from .player import PICTURE_BURNT, PICTURE_ELECTRIFIED, kill_player
 from .programs import P_FUSE, P_PULSAR, P_RIM, P_STRAIGHT
 from .randomness import Source, draw
 from .spawn import CARGO_KIND, SPLIT_NEAR_RIM
@@ -190,7 +190,7 @@ def move_pulsar(ram: Ram, source: Source, slot: int) -> None:
         rise(ram, source, slot, PULSAR if near else FLIPPER)
     pulse_on = (ram.pulse_phase & 0x80) == 0
     if pulse_on and int64(ram.enemy_depth[slot]) < potency and in_player_lane(ram, slot):
-        kill_player(ram)
+        kill_player(ram, PICTURE_ELECTRIFIED)
 
 
 @rule
@@ -250,4 +250,4 @@ def maybe_turn_fuseball(ram: Ram, source: Source, slot: int) -> None:
 def fuseball_kills(ram: Ram, slot: int) -> None:
     """Operation FUSEKILL?: contact at the rim, in the lane above the spoke byte."""
     if ram.enemy_depth[slot] == ram.player_depth and ram.enemy_lane[slot] == ram.player_lane:
-        kill_player(ram)
+        kill_player(ram, PICTURE_BURNT)

@@ -57,9 +57,16 @@ def fire(ram: Ram, source: Source) -> None:
             return
 
 
+PICTURE_SHOT = 0
+PICTURE_ELECTRIFIED = 8
+PICTURE_BURNT = 10
+"""First picture of the death animation, by cause; only the display looks at it."""
+
+
 @rule
-def kill_player(ram: Ram) -> None:
+def kill_player(ram: Ram, picture: int) -> None:
     """Death by a shot, a pulsar, a fuseball or a spike: the ship bursts."""
+    ram.death_picture[2] = picture
     start_explosion(ram, BOOM_PLAYER, ram.player_lane, ram.player_depth)
     ram.player_lane_ccw = DEAD_HIDDEN
 

@@ -14,7 +14,7 @@ from .memory import (
     PLAYER_SHOT_SLOTS,
     Ram,
 )
-from .player import kill_player, player_alive
+from .player import PICTURE_SHOT, kill_player, player_alive
 from .randomness import Source, draw
 from .score import add_points
 
@@ -52,7 +52,7 @@ def move_enemy_shot(ram: Ram, shot: int) -> None:
         ram.enemy_shot_count -= 1
         ram.enemy_shot_depth[shot] = 0
         if ram.enemy_shot_lane[shot] == ram.player_lane and player_alive(ram):
-            kill_player(ram)
+            kill_player(ram, PICTURE_SHOT)
 
 
 @rule

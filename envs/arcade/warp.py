@@ -6,7 +6,7 @@ from .analysis import analyze
 from .compiled import int64, rule
 from .explosions import advance_explosions
 from .memory import BOTTOM_DEPTH, STATE_END_WAVE, Ram
-from .player import fire, kill_player, move_player, player_alive
+from .player import PICTURE_ELECTRIFIED, fire, kill_player, move_player, player_alive
 from .randomness import Source
 from .shots import clear_shots, move_shots
 from .star_field import start_star_field
@@ -51,6 +51,6 @@ def fall(ram: Ram) -> None:
     if depth < BOTTOM_DEPTH:
         tip = int64(ram.spike_depth[ram.player_lane])
         if 0 < tip < depth:
-            kill_player(ram)
+            kill_player(ram, PICTURE_ELECTRIFIED)
             ram.star_field = 0
             clear_shots(ram)
