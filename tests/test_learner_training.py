@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
-from stable_baselines3.common.callbacks import CheckpointCallback
+from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
 from stable_baselines3.common.evaluation import evaluate_policy
 
 from tempest_agent.agent.hybrid_dqn import HybridDQN
@@ -101,9 +101,15 @@ def test_stable_baselines_tools_work_on_it(tmp_path: Path) -> None:
     env = GamesVecEnv(FakeGames(16, 0))
     model = HybridDQN(env, config, FakeTeacher())
     assert model.get_env() is env
-    seen = []
+    seen: list[int] = []
     saver = CheckpointCallback(50, str(tmp_path), name_prefix="sb3")
-    model.learn(1600, [saver, lambda local, _: seen.append(local["step"])])
+
+    class Counter(BaseCallback):
+        def _on_step(self) -> bool:
+            seen.append(self.num_timesteps)
+            return True
+
+    model.learn(1600, [saver, Counter()])
     assert model.num_timesteps == 1600 and len(seen) == 100
     assert load_policy(tmp_path / "sb3_1600_steps.zip").step == 1600
     mean, _ = evaluate_policy(model, GamesVecEnv(FakeGames(4, 1)), n_eval_episodes=20)

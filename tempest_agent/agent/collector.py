@@ -159,7 +159,7 @@ class Collector:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.games.load_state_dict(state["games"])
         self.drivers.load_state_dict(state["drivers"])
-        self.episode_start = np.array(state["episode_start"], np.bool_)
+        self.episode_start = np.asarray(state["episode_start"]).astype(np.bool_)
         self.free_scores = [int(score) for score in state["free_scores"]]
         self.finished_games = int(state["finished_games"])
         self.largest_reward = float(state["largest_reward"])

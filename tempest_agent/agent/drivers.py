@@ -114,7 +114,7 @@ class Drivers:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name in _STORED:
             own = getattr(self, name)
-            setattr(self, name, np.array(state[name], own.dtype))
+            setattr(self, name, np.asarray(state[name]).astype(own.dtype))
         self.random.bit_generator.state = state["random"]
 
 

@@ -110,7 +110,7 @@ class TempestGames:
         return {"states": self._batch.clone()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._batch.restore(np.array(state["states"], np.uint8))
+        self._batch.restore(np.asarray(state["states"]))
 
 
 class TempestTeacher:

@@ -45,7 +45,7 @@ from .tempest_games import TempestGames, TempestTeacher
 from .vec_env import GamesVecEnv
 
 BEST = "best.pt"
-NO_TEACHER = "none"
+NO_TEACHER = NO_IMITATION = "none"
 
 log = logging.getLogger("tempest_agent")
 
@@ -174,7 +174,7 @@ class Trainer:
             self._started = True
         seconds = max(time.perf_counter() - began, 1e-9)
         trained = algorithm.learner.updates - updates
-        if self.last_checkpoint is None or _step_of(self.last_checkpoint) != self.steps:
+        if left > 0 or self.last_checkpoint is None:
             self.save()
         schedules, drivers = algorithm.schedules, algorithm.collector.drivers
         return {
@@ -243,7 +243,7 @@ class Trainer:
     def _measure_teacher(self) -> None:
         teacher, config = self.algorithm.teacher, self.config
         if isinstance(teacher, TempestTeacher) and config.teacher.score == 0:
-            if config.learner.imitation != "none":
+            if config.learner.imitation != NO_IMITATION:
                 self.algorithm.teacher_score = measure_teacher(config, teacher)
 
     @staticmethod
@@ -266,7 +266,9 @@ class _Checkpoints(BaseCallback):
         trainer = self.trainer
         every = trainer.config.run.checkpoint_interval
         before = trainer.steps - trainer.config.run.num_envs
-        if trainer.steps // every != before // every:
+        # The last checkpoint of a run is written by ``run``, after the last updates.
+        last = trainer.stop_requested or trainer.steps >= trainer.config.run.steps
+        if trainer.steps // every != before // every and not last:
             trainer.save()
         return not trainer.stop_requested
 
@@ -293,6 +295,3 @@ def _teacher(config: Config) -> TempestTeacher | None:
     teacher = make_teacher(config.teacher.name, config.run.seed)
     return TempestTeacher(teacher, config.game.frame_skip)
 
-
-def _step_of(path: Path) -> int:
-    return int(path.stem.removeprefix("step_"))
