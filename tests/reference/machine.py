@@ -609,9 +609,8 @@ class Machine:
         top = points // 10_000
         carried = self._add(points)
         interval = m[c.BONUS_INTERVAL]
-        if top and interval and interval <= top:
-            self.give_life()
-        elif (top or carried) and self._at_multiple():
+        whole = top != 0 and interval != 0 and interval <= top
+        if whole or ((top or carried) and self._at_multiple()):
             self.give_life()
 
     def _add(self, points: int) -> bool:

@@ -14,18 +14,23 @@ BOOM_LIMITS = (16, 21, 32, 32, 32, 16)
 BOOM_STEPS = (3, 1, 3, 3, 3, 3)
 
 
-def new_life(rng: random.Random, wave: int | None = None) -> bytearray:
-    """The image that state 02 starts from: a chosen level, any switches, any score."""
+def new_life(
+    rng: random.Random, wave: int | None = None, difficulty: int | None = None
+) -> bytearray:
+    """The image that state 02 starts from: a level (0-based), any switches, any score."""
     ram = bytearray(2048)
     g = Machine(ram, lambda _: rng.randrange(256))
     m = g.m
     m[c.MODE] = 0xC0
     m[c.FRAME] = rng.randrange(256)
-    m[c.OPTIONS] = rng.randrange(4) | rng.choice((0, 4))
+    switch = rng.randrange(4) if difficulty is None else difficulty
+    m[c.OPTIONS] = switch | rng.choice((0, 4))
     m[c.BONUS_INTERVAL] = rng.randrange(8)
     m[c.LIVES_PER_GAME] = rng.randrange(2, 6)
     m[c.LIVES] = rng.choice((1, 1, 2, 3, 4, 5, 6))
-    m[c.CUR_WAVE] = rng.randrange(99) if wave is None else wave
+    m[c.CUR_WAVE] = rng.choice((rng.randrange(99), rng.randrange(99), rng.randrange(99), 98))
+    if wave is not None:
+        m[c.CUR_WAVE] = wave
     m[c.WAVE_INDEX] = m[c.CUR_WAVE]
     m[c.START_BONUS] = rng.choice((0, rng.randrange(28)))
     m[c.DSW1] = rng.choice((2, 2, 2, 0x40))
@@ -83,7 +88,10 @@ def _player(g: Machine, rng: random.Random) -> None:
 def _enemies(g: Machine, rng: random.Random) -> None:
     m = g.m
     kinds = [rng.randrange(5) for _ in range(rng.randrange(8))]
-    if rng.random() < 0.3:
+    chance = rng.random()
+    if chance < 0.1:
+        kinds = [c.FLIPPER] * m[c.KIND_MAX] + [c.SPIKER] * rng.randrange(3)
+    elif chance < 0.35:
         kinds = [rng.choice((rng.randrange(5), c.PULSAR, c.FUSEBALL))] * rng.randrange(1, 8)
     for kind in kinds:
         lanes = 15 if m[c.WELL_OPEN] else 16
@@ -98,8 +106,8 @@ def _enemies(g: Machine, rng: random.Random) -> None:
         m[c.FIRE_TIMER + slot] = rng.choice((0, 0, rng.randrange(80)))
         if kind in (c.PULSAR, c.SPIKER, c.FUSEBALL):
             m[c.FLAGS + slot] |= rng.choice((0, 0x80))
-        if kind == c.FUSEBALL and rng.random() < 0.5:
-            _resting_fuseball(g, slot)
+        if kind == c.FUSEBALL:
+            _fuseball(g, slot, rng)
         elif depth == 0x10 and kind not in (c.PULSAR, c.FUSEBALL):
             _rim_walker(g, slot)
         elif kind == c.FLIPPER and rng.random() < 0.3:
@@ -108,8 +116,17 @@ def _enemies(g: Machine, rng: random.Random) -> None:
             )])  # fmt: skip
 
 
-def _resting_fuseball(g: Machine, slot: int) -> None:
-    g.m[c.CCW + slot] = 0x20
+def _fuseball(g: Machine, slot: int, rng: random.Random) -> None:
+    """Fresh, resting on a spoke, or somewhere on its way across a lane."""
+    m = g.m
+    how = rng.randrange(3)
+    if how == 1:
+        m[c.CCW + slot] = 0x20
+    elif how == 2:
+        m[c.KIND + slot] |= 0x80
+        m[c.CCW + slot] = 0x80 | rng.randrange(1, 8)
+        m[c.PC + slot] = LABELS["fr_c"] + 2
+        m[c.LOOP + slot] = rng.randrange(1, 4)
 
 
 def _rim_walker(g: Machine, slot: int) -> None:
