@@ -1,0 +1,67 @@
+"""``tempest-agent bench``: how fast things are."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TypedDict
+
+import click
+
+from tempest_agent.commands.output import (
+    json_option,
+    only_results_on_stdout,
+    print_json,
+    print_table,
+)
+
+
+class Figure(TypedDict):
+    """One measured figure; ``baseline`` and ``ratio`` are None where there is no baseline."""
+
+    value: float | None
+    unit: str
+    baseline: float | None
+    ratio: float | None
+
+
+TARGETS = {
+    "env": "bench_env",
+    "render": "bench_render",
+    "train": "bench_train",
+}
+"""Target -> module in ``tempest_agent.commands`` with a function ``measure``."""
+
+
+def figure(value: float | None, unit: str, baseline: float | None = None) -> Figure:
+    """A figure, with its ratio to ``baseline`` where there is one."""
+    ratio = None if baseline is None or value is None else value / baseline
+    return {"value": value, "unit": unit, "baseline": baseline, "ratio": ratio}
+
+
+@click.command()
+@click.argument("target", type=click.Choice(list(TARGETS)), default="env")
+@json_option
+def bench(target: str, as_json: bool) -> None:
+    """Measure the speed of a part: env (default), render or train.
+
+    Ratios are to a baseline that is measured in the same run.
+    """
+    with only_results_on_stdout():
+        figures: dict[str, Figure] = import_module(
+            f"tempest_agent.commands.{TARGETS[target]}"
+        ).measure()
+    if as_json:
+        print_json({"name": target, "figures": figures})
+    else:
+        print_table([(name, _text(entry)) for name, entry in figures.items()], f"bench {target}")
+
+
+def _text(entry: Figure) -> str:
+    if entry["value"] is None:
+        return f"not measured ({entry['unit']})"
+    text = f"{entry['value']:,.4g} {entry['unit']}"
+    if entry["value"] >= 1000:
+        text = f"{entry['value']:,.0f} {entry['unit']}"
+    if entry["ratio"] is not None:
+        text += f"; {entry['ratio']:,.3g} times the baseline of {entry['baseline']:,.4g}"
+    return text

@@ -1,0 +1,246 @@
+"""Speed of the environment.
+
+The ticks are those of real play: the scripted expert's actions, recorded beforehand in games that
+start all over the levels, are played again from the same states with the same random streams.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tempest_agent.commands.bench import Figure, figure
+from tempest_agent.envs.arcade.compiled import kernel
+from tempest_agent.envs.arcade.inputs import set_inputs
+from tempest_agent.envs.arcade.tick import tick
+from tempest_agent.envs.batch import GameBatch
+from tempest_agent.envs.game_step import FIRE, ZAP, observe_game
+from tempest_agent.envs.settings import GameSettings
+from tempest_agent.envs.vector_env import TempestVectorEnv
+from tempest_agent.experts import make_teacher
+
+SETTINGS = GameSettings(start_level=range(1, 100), skip_idle=False)
+GAMES = 64
+"""Games side by side where one core's speed is measured: their images fit its cache."""
+
+MANY_GAMES = 1024
+TICKS = 1500
+MANY_TICKS = 200
+REPETITIONS = 5
+ALE_FRAMES = 5_000
+ALE_GAME = "space_invaders"
+
+FIRST_STEP = (
+    "import gymnasium\n"
+    "env = gymnasium.make('tempest_agent:Tempest-v0')\n"
+    "env.reset(seed=0)\n"
+    "env.step(env.action_space.sample())\n"
+)
+
+
+@dataclass(frozen=True)
+class Play:
+    """Recorded play: states to start from and the inputs of each tick, ``(ticks, games)``."""
+
+    states: NDArray[np.uint8]
+    spins: NDArray[np.int8]
+    buttons: NDArray[np.uint8]
+
+    @property
+    def decisions(self) -> int:
+        """Ticks of all games together."""
+        return self.spins.size
+
+
+def measure() -> dict[str, Figure]:
+    """Every figure of the environment, see ``docs/commands.md``."""
+    few, many = record(GAMES, TICKS), record(MANY_GAMES, MANY_TICKS)
+    seconds = fastest(lambda: _replay(few, observe=False), lambda: _steps(few, threads=1))
+    ticks, steps = (few.decisions / each for each in seconds)
+    seconds = fastest(
+        lambda: _replay(many, observe=True),
+        lambda: _vector(many),
+        lambda: _steps(many, threads=1),
+        lambda: _steps(many, threads=2),
+    )
+    raw, vector, one, two = (many.decisions / each for each in seconds)
+    ale = _ale_frames_per_second()
+    return {
+        "ticks_per_second_core": figure(ticks, "ticks/s"),
+        "steps_per_second_core_features": figure(steps, "steps/s"),
+        "two_threads_ratio": {
+            "value": two / one,
+            "unit": f"speed of 2 threads to 1, {MANY_GAMES} games with features",
+            "baseline": one,
+            "ratio": two / one,
+        },
+        "vector_overhead": {
+            "value": raw / vector - 1.0,
+            "unit": f"time of a vector step beyond ticks and features, {MANY_GAMES} games",
+            "baseline": raw,
+            "ratio": vector / raw,
+        },
+        "warm_start_seconds": figure(_first_step(None), "s from nothing to the first step"),
+        "first_compile_seconds": figure(_first_compile(), "s the same with nothing compiled"),
+        "bytes_per_game": figure(_bytes_per_game(), "bytes"),
+        "ale_ratio": {
+            "value": None if ale is None else steps / ale,
+            "unit": f"steps with features to ALE frames without picture ({ALE_GAME})"
+            if ale is not None
+            else "needs ale-py: pip install ale-py",
+            "baseline": ale,
+            "ratio": None if ale is None else steps / ale,
+        },
+    }
+
+
+def record(games: int, ticks: int) -> Play:
+    """Let the expert play ``games`` games for ``ticks`` ticks, and keep what it did."""
+    batch = GameBatch(games, SETTINGS, observe=False)
+    batch.reset(seeds=np.random.SeedSequence(1))
+    states = batch.clone()
+    expert = make_teacher("expert")
+    spins = np.zeros((ticks, games), np.int8)
+    buttons = np.zeros((ticks, games), np.uint8)
+    for at in range(ticks):
+        batch.step(*expert.act(batch.ram))
+        spins[at] = batch.games["executed_spin"]
+        buttons[at] = batch.games["executed_buttons"]
+    return Play(states, spins, buttons)
+
+
+@kernel
+def replay_ticks(
+    ram: NDArray[np.void],
+    streams: NDArray[np.void],
+    games: NDArray[np.void],
+    codes: NDArray[np.int8],
+    spins: NDArray[np.int8],
+    buttons: NDArray[np.uint8],
+    observe: bool,
+) -> None:
+    """The bare loop that everything else is compared with: inputs, ticks, and features if asked."""
+    for at in range(spins.shape[0]):
+        for game in range(spins.shape[1]):
+            pressed = np.int64(buttons[at, game])
+            set_inputs(
+                ram[game],
+                np.int64(spins[at, game]),
+                (pressed & FIRE) != 0,
+                (pressed & ZAP) != 0,
+            )
+            tick(ram[game], streams[game])
+            if observe:
+                observe_game(ram[game], games[game], 0, codes[game])
+
+
+def fastest(*prepare: Callable[[], Callable[[], None]]) -> list[float]:
+    """Least seconds of ``REPETITIONS`` runs of each; what ``prepare`` does is not timed.
+
+    The runs take turns, so that a machine that is busy for a while slows all of them down.
+    """
+    seconds: list[list[float]] = [[] for _ in prepare]
+    for _ in range(REPETITIONS + 1):  # The first one compiles.
+        for times, make in zip(seconds, prepare, strict=True):
+            run = make()
+            began = time.perf_counter()
+            run()
+            times.append(time.perf_counter() - began)
+    return [min(times[1:]) for times in seconds]
+
+
+def _replay(play: Play, observe: bool) -> Callable[[], None]:
+    batch = GameBatch(play.spins.shape[1], SETTINGS)
+    batch.restore(play.states)
+
+    def run() -> None:
+        replay_ticks(
+            batch.ram, batch.streams, batch.games, batch.codes, play.spins, play.buttons, observe
+        )
+
+    return run
+
+
+def _steps(play: Play, threads: int) -> Callable[[], None]:
+    batch = GameBatch(play.spins.shape[1], SETTINGS, num_threads=threads)
+    batch.restore(play.states)
+
+    def run() -> None:
+        for spin, buttons in zip(play.spins, play.buttons, strict=True):
+            batch.step(spin, buttons)
+        batch.close()
+
+    return run
+
+
+def _vector(play: Play) -> Callable[[], None]:
+    env = TempestVectorEnv(play.spins.shape[1], start_level=range(1, 100), skip_idle=False)
+    env.reset(seed=0)
+    env.restore_states(play.states)
+    knob = (play.spins / np.float32(31.0)).astype(np.float32)[..., None]
+    pairs = play.buttons.astype(np.int64)
+    actions = [{"buttons": pair, "spinner": turn} for pair, turn in zip(pairs, knob, strict=True)]
+
+    def run() -> None:
+        for action in actions:
+            env.step(action)
+
+    return run
+
+
+def _first_step(cache: str | None) -> float:
+    """Seconds of a new process from its start to the first step of an environment."""
+    environment = dict(os.environ)
+    if cache is not None:
+        environment["TEMPEST_AGENT_CACHE"] = cache
+    began = time.perf_counter()
+    subprocess.run([sys.executable, "-c", FIRST_STEP], check=True, env=environment)
+    return time.perf_counter() - began
+
+
+def _first_compile() -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        return _first_step(folder)
+
+
+def _bytes_per_game() -> float:
+    batch = GameBatch(1, SETTINGS)
+    arrays = [each for each in vars(batch).values() if isinstance(each, np.ndarray)]
+    shared = batch.settings.records().nbytes  # The start levels to choose from.
+    return float(sum(array.nbytes for array in arrays) - shared)
+
+
+def _ale_frames_per_second() -> float | None:
+    """Frames a second of one Atari 2600 game with random actions, RAM only; None without ALE."""
+    try:
+        import ale_py
+        from ale_py import roms
+    except ImportError:
+        return None
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    console = ale_py.ALEInterface()
+    console.setInt("random_seed", 1)
+    console.loadROM(roms.get_rom_path(ALE_GAME))
+    actions = console.getMinimalActionSet()
+    chosen = np.random.default_rng(1).integers(0, len(actions), ALE_FRAMES)
+
+    def prepare() -> Callable[[], None]:
+        console.reset_game()
+        return run
+
+    def run() -> None:
+        for choice in chosen:
+            console.act(actions[choice])
+            console.getRAM()
+            if console.game_over():
+                console.reset_game()
+
+    return ALE_FRAMES / fastest(prepare)[0]
