@@ -63,13 +63,17 @@ _IDLE_LIMIT = 2000
 
 
 @rule
-def begin_game(ram: Ram, stream: Source, game: Game, options: NDArray[np.void]) -> None:
-    """Start a new game at one of the start levels in ``options``."""
-    choice = 0
-    if len(options) > 1:
-        number = (draw(stream, 0) * 256 + draw(stream, 0)) * 256 + draw(stream, 0)
-        choice = (number * len(options)) >> 24
-    start_game(ram, stream, options[choice])
+def choose_options(stream: Source, options: NDArray[np.void]) -> int:
+    """Index of the start level that a new game gets, drawn where there are several."""
+    if len(options) == 1:
+        return 0
+    number = (draw(stream, 0) * 256 + draw(stream, 0)) * 256 + draw(stream, 0)
+    return (number * len(options)) >> 24
+
+
+@rule
+def begin_record(ram: Ram, game: Game) -> None:
+    """Write the record of a game whose first image is ``ram``."""
     game.score = score_of(ram)
     game.ticks = 0
     game.steps = 0
@@ -89,9 +93,25 @@ def begin_game(ram: Ram, stream: Source, game: Game, options: NDArray[np.void]) 
 
 
 @rule
-def _play_tick(
-    ram: Ram, stream: Source, game: Game, spin: int, buttons: int, input_delay: int
-) -> None:
+def begin_game(ram: Ram, stream: Source, game: Game, options: NDArray[np.void]) -> None:
+    """Start a new game at one of the start levels in ``options``."""
+    start_game(ram, stream, options[choose_options(stream, options)])
+    begin_record(ram, game)
+
+
+@rule
+def begin_step(game: Game) -> None:
+    """Clear what the record says about a single step, and count one."""
+    game.points = 0
+    game.step_idle_ticks = 0
+    game.step_deaths = 0
+    game.step_death = NO_CAUSE
+    game.steps += 1
+
+
+@rule
+def take_inputs(ram: Ram, game: Game, spin: int, buttons: int, input_delay: int) -> None:
+    """Decide what the machine gets in this tick, and note it as executed."""
     if input_delay > 0:
         late_spin = game.pending_spin
         late_buttons = game.pending_buttons
@@ -109,19 +129,20 @@ def _play_tick(
     fire = buttons & FIRE != 0
     game.executed_spin = spin
     game.executed_buttons = (FIRE if fire else 0) | (ZAP if zap else 0)
-    before = score_of(ram)
-    alive = player_alive(ram)
-    set_inputs(ram, spin, fire, zap)
-    tick(ram, stream)
+
+
+@rule
+def note_tick(ram: Ram, game: Game, score_before: int, was_alive: bool) -> None:
+    """Count a tick that has just been played: points, wraps, deaths."""
     game.ticks += 1
     after = score_of(ram)
-    if after != before:
-        if after < before:
+    if after != score_before:
+        if after < score_before:
             game.wraps += 1
             game.points += SCORE_WRAP
-        game.points += after - before
+        game.points += after - score_before
         game.score = game.wraps * whole(SCORE_WRAP) + after
-    if alive and not player_alive(ram):
+    if was_alive and not player_alive(ram):
         cause = death_cause(ram)
         game.step_deaths += 1
         game.step_death = cause
@@ -130,7 +151,32 @@ def _play_tick(
 
 
 @rule
-def _over(ram: Ram) -> bool:
+def end_step(ram: Ram, game: Game, max_ticks: int, max_steps: int) -> None:
+    """Write the status of a game after a step."""
+    if game_over(ram):
+        game.status = TERMINATED
+    elif game.ticks >= max_ticks or game.steps >= max_steps:
+        # Nothing the player could do changes the end once the last life is lost.
+        lost = not player_alive(ram) and ram.lives[0] <= 1
+        game.status = TERMINATED if lost else TRUNCATED
+
+
+@rule
+def _play_tick(
+    ram: Ram, stream: Source, game: Game, spin: int, buttons: int, input_delay: int
+) -> None:
+    take_inputs(ram, game, spin, buttons, input_delay)
+    before = score_of(ram)
+    alive = player_alive(ram)
+    executed = whole(game.executed_buttons)
+    set_inputs(ram, whole(game.executed_spin), executed & FIRE != 0, executed & ZAP != 0)
+    tick(ram, stream)
+    note_tick(ram, game, before, alive)
+
+
+@rule
+def game_over(ram: Ram) -> bool:
+    """Whether the machine has gone on to its high-score check."""
     return bool(ram.game_state == STATE_HIGH_SCORE_CHECK)
 
 
@@ -149,11 +195,7 @@ def play_step(
 ) -> None:
     """Play one step of one running game and update its record."""
     spin = max(-SPINNER_MAX, min(SPINNER_MAX, spin))
-    game.points = 0
-    game.step_idle_ticks = 0
-    game.step_deaths = 0
-    game.step_death = NO_CAUSE
-    game.steps += 1
+    begin_step(game)
     first_spin = whole(0)
     seen_buttons = whole(0)
     for repeat in range(frame_skip):
@@ -162,12 +204,15 @@ def play_step(
             first_spin = whole(game.executed_spin)
             seen_buttons = whole(game.executed_buttons)
         seen_buttons |= game.executed_buttons & ZAP
-        if _over(ram) or game.ticks >= max_ticks or (skip_idle and needs_no_input(ram)):
+        if game_over(ram) or game.ticks >= max_ticks or (skip_idle and needs_no_input(ram)):
             break
     if skip_idle:
         idle = 0
         while (
-            needs_no_input(ram) and not _over(ram) and game.ticks < max_ticks and idle < _IDLE_LIMIT
+            needs_no_input(ram)
+            and not game_over(ram)
+            and game.ticks < max_ticks
+            and idle < _IDLE_LIMIT
         ):
             _play_tick(ram, stream, game, 0, 0, input_delay)
             idle += 1
@@ -175,12 +220,7 @@ def play_step(
         game.idle_ticks += idle
     game.executed_spin = first_spin
     game.executed_buttons = seen_buttons
-    if _over(ram):
-        game.status = TERMINATED
-    elif game.ticks >= max_ticks or game.steps >= max_steps:
-        # Nothing the player could do changes the end once the last life is lost.
-        lost = not player_alive(ram) and ram.lives[0] <= 1
-        game.status = TERMINATED if lost else TRUNCATED
+    end_step(ram, game, max_ticks, max_steps)
 
 
 @rule

@@ -14,11 +14,11 @@ ONE_COIN_ONE_CREDIT = 0x02
 
 
 @kernel
-def start_game(ram: Ram, source: Source, options: Any) -> None:
-    """Clear ``ram`` and leave it at the first play tick of a game with ``options``.
+def set_up_game(ram: Ram, source: Source, options: Any) -> None:
+    """Clear ``ram`` and leave it where the level of a game with ``options`` has been chosen.
 
-    ``options`` is a record of ``OPTIONS_DTYPE``.  The game starts the machine's own way, except
-    that any level can be chosen.
+    ``options`` is a record of ``OPTIONS_DTYPE``.  The next tick is that of the first new life
+    (state 02).
     """
     clear(ram)
     ram.dsw1_image = ONE_COIN_ONE_CREDIT
@@ -29,5 +29,14 @@ def start_game(ram: Ram, source: Source, options: Any) -> None:
     ram.game_state = STATE_NEW_GAME
     new_game(ram, source)
     choose_level(ram, source, options.level_index, options.start_bonus_index)
+
+
+@kernel
+def start_game(ram: Ram, source: Source, options: Any) -> None:
+    """Clear ``ram`` and leave it at the first play tick of a game with ``options``.
+
+    The game starts the machine's own way, except that any level can be chosen.
+    """
+    set_up_game(ram, source, options)
     while ram.game_state != STATE_PLAY:
         tick(ram, source)
