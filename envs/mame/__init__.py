@@ -1,0 +1,1 @@
+"""The real machine: MAME runs the arcade's own ROMs, one process a game."""

@@ -1,0 +1,93 @@
+"""Between two ticks of the real machine: what the simulator's step does around its own tick."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arcade.compiled import kernel
+from ..arcade.score import score_of
+from ..arcade.start import set_up_game
+from ..controls import needs_no_input, player_alive
+from ..game_step import (
+    begin_record,
+    begin_step,
+    choose_options,
+    end_step,
+    game_over,
+    note_tick,
+    observe_game,
+    take_inputs,
+)
+
+OVER, IDLE = 1, 2
+"""Bits that ``after_tick`` returns: the game is over; the next tick needs no input."""
+
+
+@kernel
+def prepare_game(
+    images: NDArray[np.void], streams: NDArray[np.void], at: int, options: NDArray[np.void]
+) -> int:
+    """Write into ``images[at]`` the image of a game whose level has been chosen.
+
+    Returns the index of its entry in ``options``.
+    """
+    choice = choose_options(streams[at], options)
+    set_up_game(images[at], streams[at], options[choice])
+    return choice
+
+
+@kernel
+def start_record(images: NDArray[np.void], games: NDArray[np.void], at: int) -> None:
+    """Write the record of a game that stands at its first play tick."""
+    begin_record(images[at], games[at])
+
+
+@kernel
+def start_step(games: NDArray[np.void], at: int) -> None:
+    """Clear what game ``at``'s record says about a single step."""
+    begin_step(games[at])
+
+
+@kernel
+def before_tick(
+    images: NDArray[np.void],
+    games: NDArray[np.void],
+    at: int,
+    spin: int,
+    buttons: int,
+    input_delay: int,
+) -> None:
+    """Decide the controls of the next tick; they are in the record's executed inputs."""
+    take_inputs(images[at], games[at], spin, buttons, input_delay)
+
+
+@kernel
+def after_tick(
+    before: NDArray[np.void], images: NDArray[np.void], games: NDArray[np.void], at: int
+) -> int:
+    """Count the tick that led from ``before[0]`` to ``images[at]``; returns OVER and IDLE bits."""
+    note_tick(images[at], games[at], score_of(before[0]), player_alive(before[0]))
+    return OVER * game_over(images[at]) | IDLE * needs_no_input(images[at])
+
+
+@kernel
+def finish_step(
+    images: NDArray[np.void], games: NDArray[np.void], at: int, max_ticks: int, max_steps: int
+) -> None:
+    """Write game ``at``'s status after a step."""
+    end_step(images[at], games[at], max_ticks, max_steps)
+
+
+@kernel
+def observe(
+    images: NDArray[np.void],
+    games: NDArray[np.void],
+    at: int,
+    input_delay: int,
+    codes: NDArray[Any],
+) -> None:
+    """Write game ``at``'s observation codes into its row of ``codes``."""
+    observe_game(images[at], games[at], input_delay, codes[at])

@@ -1,0 +1,242 @@
+"""One machine as the rest sees it: commands in, game ticks out, and a deadline for each."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from . import protocol
+from .errors import MachineFailure, MameError
+from .options import ROM_SET, MameOptions
+from .process import MameProcess
+from .protocol import Dialogue, Frame
+
+OLDEST_MAME = 0.227
+"""The first version whose Lua interface has the names that the bridge uses."""
+
+_READ_SIZE = 1 << 16
+
+T = TypeVar("T")
+
+_machines: weakref.WeakSet[MameMachine] = weakref.WeakSet()
+
+
+class MameMachine:
+    """A MAME process that stands at the start of a game tick, or is on its way to one.
+
+    Args:
+        options: how MAME is run.
+        setup: commands that it is given before the machine's first instruction.
+
+    ``frame`` is the tick at which it stands; ``None`` while it is on its way.
+    """
+
+    def __init__(self, options: MameOptions, setup: bytes = b"") -> None:
+        self.options = options
+        self.frame: Frame | None = None
+        self.phase = "starting"
+        self.version = ""
+        self._setup = setup
+        self._buffer = bytearray()
+        self._process = MameProcess(options)
+        self.deadline = time.monotonic() + options.start_timeout
+        self._finalizer = weakref.finalize(self, self._process.close)
+        _machines.add(self)
+
+    @property
+    def pid(self) -> int:
+        """MAME's process id."""
+        return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether it has neither failed nor been closed."""
+        return self._finalizer.alive
+
+    def fileno(self) -> int:
+        """File descriptor that becomes readable with the next tick."""
+        return self._process.images
+
+    def send(self, commands: bytes, seconds: float | None = None) -> None:
+        """Give it ``commands``; it has ``seconds`` (``answer_timeout``) to reach the next tick.
+
+        Raises ``MachineFailure`` where it is gone.
+        """
+        if not self.alive:
+            raise MachineFailure("it has already ended", self.phase)
+        self.frame = None
+        self.deadline = time.monotonic() + (seconds or self.options.answer_timeout)
+        try:
+            sent = os.write(self._process.commands, commands)
+        except BrokenPipeError:
+            # What it said before it ended explains more than that the pipe is broken.
+            return
+        except BlockingIOError:
+            sent = 0
+        if sent != len(commands):
+            raise self.fail("it does not read its commands")
+
+    def receive(self) -> Frame | None:
+        """The tick at which it has arrived, or ``None`` while that is incomplete.
+
+        Raises ``MachineFailure``, or ``MameError`` where the user can remedy it.
+        """
+        while True:
+            frame = self._parse()
+            if frame is not None:
+                return frame
+            try:
+                part = os.read(self._process.images, _READ_SIZE)
+            except BlockingIOError:
+                return None
+            if not part:
+                raise self._ended()
+            self._buffer += part
+
+    def fail(self, reason: str, ending: bool = False) -> MachineFailure:
+        """End the process, and say why and how."""
+        self._finalizer.detach()
+        return self._process.failure(reason, self.phase, ending=ending)
+
+    def overdue(self) -> MachineFailure:
+        """End the process because its time is up."""
+        limit = self.options.start_timeout if self.phase == "starting" else None
+        seconds = limit or self.options.answer_timeout
+        return self.fail(f"it has not answered within {seconds:g} s")
+
+    def close(self) -> None:
+        """End MAME and remove its folder; may be called twice."""
+        self._finalizer()
+
+    def abandon(self) -> None:
+        """In a forked child: the machine belongs to the parent."""
+        if self._finalizer.detach() is not None:
+            self._process.abandon()
+
+    def _parse(self) -> Frame | None:
+        try:
+            message = protocol.parse(self._buffer)
+        except protocol.Nonsense as error:
+            raise self.fail(str(error)) from error
+        if isinstance(message, protocol.Hello):
+            self._greet(message)
+            return None
+        if isinstance(message, protocol.Trouble):
+            raise self.fail(message.text, ending=True)
+        if message is not None:
+            self.frame = message
+            self.phase = "playing" if self.phase == "starting" else self.phase
+        return message
+
+    def _greet(self, hello: protocol.Hello) -> None:
+        self.version = hello.version
+        number = re.match(r"\d+\.\d+", hello.version)
+        if number is not None and float(number.group()) < OLDEST_MAME:
+            self.close()
+            raise MameError(
+                f"MAME {hello.version} is too old: install {OLDEST_MAME} or newer "
+                "(Debian 12 has 0.251)"
+            )
+        if hello.protocol != protocol.PROTOCOL:
+            raise self.fail(
+                f"its bridge speaks protocol {hello.protocol}, this program {protocol.PROTOCOL}: "
+                "install tempest-agent anew"
+            )
+        bad = self._process.bad_roms()
+        if bad and self.options.strict_roms:
+            self.close()
+            raise MameError(
+                f"rom_path={str(self.options.rom_path)!r}: {bad[0]} "
+                f"{f'and {len(bad) - 1} other files are' if len(bad) > 1 else 'is'} not those of "
+                f"the set {ROM_SET} (wrong checksum): get the set of Tempest rev 1, or allow it "
+                "with strict_roms=False (--any-roms)"
+            )
+        self.send(self._setup + protocol.carry_on(), self.options.start_timeout)
+
+    def _ended(self) -> Exception:
+        missing = self._process.missing_roms()
+        if self.phase == "starting" and missing:
+            self.close()
+            return MameError(
+                f"rom_path={str(self.options.rom_path)!r}: the set {ROM_SET} is incomplete or "
+                f"another one, MAME does not find {missing[0]} ({len(missing)} files in all): "
+                "get the set of Tempest rev 1"
+            )
+        return self.fail("it has ended", ending=True)
+
+
+def converse(
+    work: Mapping[MameMachine, Callable[[Frame], Dialogue[T]]],
+) -> dict[MameMachine, T | MachineFailure]:
+    """Hold one dialogue with each machine, all at the same time.
+
+    A dialogue begins with the tick at which its machine stands.  Returns each one's result, or
+    the failure that ended it; the others are not touched by that.  Any other exception ends the
+    machines that were on their way, whose answers nobody would read.
+    """
+    running: dict[MameMachine, Dialogue[T] | None] = dict.fromkeys(work)
+    results: dict[MameMachine, T | MachineFailure] = {}
+    poller = select.poll()
+    machines: dict[int, MameMachine] = {}
+
+    def advance(machine: MameMachine) -> None:
+        """Go on with the dialogue for as long as its machine stands at a tick."""
+        try:
+            frame = machine.frame or machine.receive()
+            if frame is None:
+                return
+            dialogue = running[machine]
+            if dialogue is None:
+                dialogue = running[machine] = work[machine](frame)
+                commands = next(dialogue)
+            else:
+                commands = dialogue.send(frame)
+            machine.send(commands)
+        except StopIteration as stop:
+            finish(machine, stop.value)
+        except MachineFailure as failure:
+            finish(machine, failure)
+
+    def finish(machine: MameMachine, result: T | MachineFailure) -> None:
+        results[machine] = result
+        del running[machine]
+        for number in [n for n, each in machines.items() if each is machine]:
+            del machines[number]
+            poller.unregister(number)
+
+    try:
+        for machine in work:
+            if not machine.alive:
+                finish(machine, MachineFailure("it has already ended", machine.phase))
+                continue
+            machines[machine.fileno()] = machine
+            poller.register(machine.fileno(), select.POLLIN)
+            if machine.frame is not None:
+                advance(machine)
+        while running:
+            now = time.monotonic()
+            for machine in [each for each in running if each.deadline <= now]:
+                finish(machine, machine.overdue())
+            wait = min((each.deadline for each in running), default=now) - now
+            for number, _ in poller.poll(max(wait, 0) * 1000 + 1) if running else ():
+                advance(machines[number])
+    except BaseException:
+        for machine in running:
+            if machine.frame is None:
+                machine.close()
+        raise
+    return results
+
+
+def _abandon_machines() -> None:
+    for machine in list(_machines):
+        machine.abandon()
+
+
+# A forked child holds copies of the pipes: MAME would outlive its parent for as long as the child.
+os.register_at_fork(after_in_child=_abandon_machines)

@@ -1,0 +1,177 @@
+"""One MAME process: how it is started, where it may write, and how it is ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from .errors import MachineFailure, MameError
+from .options import ROM_SET, MameOptions, find_mame, link_roms
+
+BRIDGE = Path(__file__).with_name("bridge.lua")
+HOME_PREFIX = "tempest-agent-mame-"
+_FOLDERS = ("cfg", "nvram", "sta", "snap", "diff", "inp", "comments", "plugins")
+_END_SECONDS = 5.0
+_LOG_LINES = 6
+_BAD_ROM = re.compile(r"^(\S+)\s+(WRONG CHECKSUMS|WRONG LENGTH)", re.MULTILINE)
+_MISSING_ROM = re.compile(r"^(\S+)\s+NOT FOUND", re.MULTILINE)
+_EXIT = {
+    0: "it ended by itself",
+    2: "it ended with status 2: ROM files are missing",
+    3: "it ended with status 3: a fatal error",
+    5: "it ended with status 5: it does not know the game",
+    -signal.SIGSEGV: "it crashed (SIGSEGV)",
+    -signal.SIGABRT: "it crashed (SIGABRT)",
+    -signal.SIGKILL: "it was killed (SIGKILL: by hand, or for want of memory)",
+    -signal.SIGTERM: "it was ended from outside (SIGTERM)",
+    -signal.SIGPIPE: "it lost its pipe (SIGPIPE)",
+}
+
+
+class MameProcess:
+    """A running MAME with the bridge inside, and the two pipes to it.
+
+    It writes only into a folder of its own, which is removed in the end.  Its end comes with
+    ``close()``, with the interpreter's, or, if that is killed, with the pipes': the bridge then
+    ends MAME and removes the folder.
+    """
+
+    def __init__(self, options: MameOptions) -> None:
+        executable = find_mame(options.executable)
+        try:
+            self.home = Path(tempfile.mkdtemp(prefix=HOME_PREFIX))
+        except OSError as error:
+            raise MameError(
+                f"MAME's private folder cannot be made: {error}; set TMPDIR to a folder that "
+                "can be written"
+            ) from error
+        try:
+            link_roms(options.rom_path, self.home / "roms")
+            for name in _FOLDERS:
+                (self.home / name).mkdir()
+            self._start(executable, options)
+        except BaseException:
+            shutil.rmtree(self.home, ignore_errors=True)
+            raise
+
+    def _start(self, executable: Path, options: MameOptions) -> None:
+        commands_out, self.commands = os.pipe()
+        self.images, images_in = os.pipe()
+        environment = {
+            **os.environ,
+            "HOME": str(self.home),
+            "TEMPEST_AGENT_MAME_HOME": str(self.home),
+            "TEMPEST_AGENT_COMMANDS": str(commands_out),
+            "TEMPEST_AGENT_IMAGES": str(images_in),
+        }
+        if not options.window:
+            environment.update(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy")
+        try:
+            with open(self.home / "mame.log", "wb") as log:
+                self._process = subprocess.Popen(
+                    [str(executable), *_arguments(self.home, options)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=self.home,
+                    env=environment,
+                    pass_fds=(commands_out, images_in),
+                    # Ctrl-C is for this program, which then ends MAME in good order.
+                    start_new_session=True,
+                    # SIGPIPE stays ignored, so that the bridge sees a lost pipe as an error.
+                    restore_signals=False,
+                )
+        except OSError as error:
+            self._close_pipes()
+            raise MameError(f"{executable} cannot be run: {error}") from error
+        except BaseException:
+            self._close_pipes()
+            raise
+        finally:
+            os.close(commands_out)
+            os.close(images_in)
+        os.set_blocking(self.images, False)
+        os.set_blocking(self.commands, False)
+
+    @property
+    def pid(self) -> int:
+        """MAME's process id."""
+        return self._process.pid
+
+    def bad_roms(self) -> list[str]:
+        """Names of ROM files that MAME found to differ from the originals."""
+        return [name for name, _ in _BAD_ROM.findall(self._log())]
+
+    def missing_roms(self) -> list[str]:
+        """Names of ROM files that MAME did not find."""
+        return _MISSING_ROM.findall(self._log())
+
+    def failure(self, reason: str, phase: str, *, ending: bool) -> MachineFailure:
+        """End the process, and say how it failed; ``ending``: it seems to be ending by itself."""
+        status: str | None = None
+        try:
+            code = self._process.wait(_END_SECONDS if ending else 0)
+            status = _EXIT.get(code, f"it ended with status {code}")
+        except subprocess.TimeoutExpired:
+            status = "it was still running and has been killed"
+        lines = [
+            line.strip()
+            for line in self._log().splitlines()
+            if line.strip() and "ALSA" not in line and not line.startswith("  ")
+        ]
+        failure = MachineFailure(reason, phase, status, "\n".join(lines[-_LOG_LINES:]))
+        self.close(at_once=True)
+        return failure
+
+    def close(self, at_once: bool = False) -> None:
+        """End MAME, its pipes and its folder; may be called twice."""
+        self._close_pipes()
+        # The lost pipe ends MAME, but one that hangs or is stopped would not notice.
+        try:
+            self._process.wait(0 if at_once else 1.0)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def abandon(self) -> None:
+        """In a forked child: let go of the parent's machine without touching it."""
+        self._close_pipes()
+        self._process.returncode = 0
+
+    def _close_pipes(self) -> None:
+        for name in ("commands", "images"):
+            pipe = getattr(self, name)
+            if pipe >= 0:
+                os.close(pipe)
+                setattr(self, name, -1)
+
+    def _log(self) -> str:
+        try:
+            return (self.home / "mame.log").read_text(errors="replace")
+        except OSError:
+            return ""
+
+
+def _arguments(home: Path, options: MameOptions) -> list[str]:
+    video = ["-window"] if options.window else ["-video", "none", "-sound", "none", "-nothrottle"]
+    return [
+        ROM_SET,
+        *("-rompath", str(home / "roms")),
+        *("-noreadconfig", "-noplugins", "-skip_gameinfo", "-noautosave"),
+        *("-inipath", str(home), "-homepath", str(home), "-pluginspath", str(home / "plugins")),
+        *("-cfg_directory", str(home / "cfg"), "-nvram_directory", str(home / "nvram")),
+        *("-state_directory", str(home / "sta"), "-snapshot_directory", str(home / "snap")),
+        *("-diff_directory", str(home / "diff"), "-input_directory", str(home / "inp")),
+        *("-comment_directory", str(home / "comments")),
+        *("-numprocessors", "1"),
+        *("-autoboot_delay", "0", "-autoboot_script", str(BRIDGE)),
+        *video,
+    ]
