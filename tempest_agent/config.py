@@ -438,10 +438,12 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 
 def _unknown(word: str, known: Iterable[str], what: str) -> str:
     known = list(known)
-    # "learner.gama" and plain "gama" should both find "learner.gamma".
-    near = _nearest(word, known)
+    # "replay.gamma" and plain "gamma" should both find "learner.gamma".
+    last = word.rpartition(".")[2]
+    moved = [key for key in known if key.rpartition(".")[2] == last]
+    near = f"; did you mean {moved[0]}?" if moved else _nearest(word, known)
     if not near:
-        by_last = {k.rpartition(".")[2]: k for k in known}
-        match = difflib.get_close_matches(word.rpartition(".")[2], list(by_last), n=1, cutoff=0.6)
+        by_last = {key.rpartition(".")[2]: key for key in known}
+        match = difflib.get_close_matches(last, list(by_last), n=1, cutoff=0.6)
         near = f"; did you mean {by_last[match[0]]}?" if match else f"; known: {', '.join(known)}"
     return f"unknown {what} {word!r}{near}"

@@ -1,0 +1,131 @@
+"""The configuration: sources, validation, messages, and that every setting is used."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+import yaml
+
+import tempest_agent.config as module
+from tempest_agent.config import (
+    Config,
+    ConfigError,
+    apply_overrides,
+    available,
+    from_dict,
+    load_config,
+    settings,
+    to_dict,
+)
+
+
+def test_every_setting_has_a_sentence() -> None:
+    for key, _, sentence in settings():
+        assert sentence.endswith(".") and len(sentence) > 10, key
+        assert sentence[0].isupper() or sentence.startswith(("n_", "Fewest")), key
+
+
+def test_round_trip_through_plain_types_and_yaml() -> None:
+    config = load_config(None, ["network.hidden=[7, 8]", "learner.gamma=0.5"])
+    tree = yaml.safe_load(yaml.safe_dump(to_dict(config)))
+    assert from_dict(tree) == config
+
+
+@pytest.mark.parametrize("name", available())
+def test_shipped_configurations_are_valid(name: str) -> None:
+    assert isinstance(load_config(name), Config)
+
+
+def test_default_file_changes_nothing() -> None:
+    assert load_config() == Config()
+
+
+def test_a_file_and_overrides(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("learner:\n  gamma: 0.9\n  learning_rate: 1e-3\n")
+    config = load_config(file, ["learner.gamma=0.8", "run.steps=3_000", "run.seed=1e3"])
+    assert (config.learner.gamma, config.learner.learning_rate) == (0.8, 1e-3)
+    assert (config.run.steps, config.run.seed) == (3000, 1000)
+    assert load_config(str(file)).learner.gamma == 0.9
+
+
+def test_a_single_number_is_a_list_of_one() -> None:
+    assert apply_overrides(Config(), ["game.start_levels=9"]).game.start_levels == (9,)
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("learner.gama=0.9", "did you mean learner.gamma"),
+        ("gamma=0.9", "did you mean learner.gamma"),
+        ("lerner.gamma=0.9", "did you mean learner"),
+        ("replay.gamma=0.9", "did you mean learner.gamma"),
+        ("learner.gamma", "no '='"),
+        ("learner.gamma=fast", "must be a number"),
+        ("learner.gamma=true", "must be a number"),
+        ("learner.gamma=.nan", "must be a number"),
+        ("learner.gamma=1.5", "from 0.0 to 0.99999"),
+        ("learner.n_steps=2.5", "whole number"),
+        ("learner.n_steps=0", "from 1 to 100"),
+        ("run.steps=0", "at least 1"),
+        ("run.steps=-5", "at least 1"),
+        ("network.dueling=1", "true or false"),
+        ("network.encoder=mlps", "did you mean mlp"),
+        ("network.hidden=[]", "at least one"),
+        ("network.hidden=[64, x]", "whole number"),
+        ("game.start_levels=[1, 100]", "from 1 to 99"),
+        ("run.name=5", "text"),
+        ("learner.loss=[", "not valid YAML"),
+        ("teacher.segment_min=1000", "segment_max"),
+        ("teacher.expert_ratio_floor=0.99", "can only fall"),
+        ("exploration.epsilon_min=0.9", "swap"),
+        ("replay.capacity=100", "set at least"),
+        ("replay.learning_starts=1e9", "never start"),
+        ("learner.gradient_accumulation_steps=1000", "empty"),
+    ],
+)
+def test_mistakes_are_named_in_one_line(override: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as caught:
+        load_config(None, [override])
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="did you mean quick"):
+        load_config("quik")
+    with pytest.raises(ConfigError, match=r"no configuration file .*nowhere\.yaml"):
+        load_config(tmp_path / "nowhere.yaml")
+    for text, words in (
+        ("learner: [1", "not valid YAML"),
+        ("- a\n- b\n", "sections"),
+        ("learner: 5\n", "must hold settings"),
+        ("learner:\n  gama: 1\n", "did you mean learner.gamma"),
+    ):
+        file = tmp_path / "bad.yaml"
+        file.write_text(text)
+        with pytest.raises(ConfigError, match=words):
+            load_config(file)
+
+
+def test_every_setting_is_read_by_code() -> None:
+    """A setting counts as read where code says ``section.name`` or ``anything.section.name``."""
+    package = Path(module.__file__).parent
+    read: set[str] = set()
+    for file in package.rglob("*.py"):
+        if file == Path(module.__file__):
+            continue
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute):
+                owner = node.value
+                name = owner.attr if isinstance(owner, ast.Attribute) else (
+                    owner.id if isinstance(owner, ast.Name) else ""
+                )  # fmt: skip
+                read.add(f"{name}.{node.attr}")
+    # These modules keep a section under a name of their own.
+    aliases = {"network": ("network", "settings"), "learner": ("learner",)}
+    for key, _, _ in settings():
+        section, _, name = key.partition(".")
+        owners = aliases.get(section, (section,))
+        assert any(f"{owner}.{name}" in read for owner in owners), f"nothing reads {key}"
