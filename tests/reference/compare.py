@@ -115,8 +115,8 @@ class Pair:
         if kind == c.PULSAR and arrived and LABELS["RIM"] <= after[c.PC + slot] < 0x53:
             erased = kind_after == c.FLIPPER
             self.events["pulsar erased at the rim" if erased else "pulsar walks the rim"] += 1
-        if kind == c.FUSEBALL and after[c.DEPTH + slot] == 0x10 and before[c.QUEUE_COUNT] == 0:
-            if turned and after[c.KIND + slot] & 0x80:
-                self.events["fuseball hunts at the rim"] += 1
+        at_rim_alone = after[c.DEPTH + slot] == 0x10 and before[c.QUEUE_COUNT] == 0
+        if kind == c.FUSEBALL and at_rim_alone and turned and after[c.KIND + slot] & 0x80:
+            self.events["fuseball hunts at the rim"] += 1
         if kind == c.SPIKER and kind_after == c.TANKER:
             self.events["spiker becomes tanker"] += 1
