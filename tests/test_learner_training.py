@@ -110,10 +110,12 @@ def test_stable_baselines_tools_work_on_it(tmp_path: Path) -> None:
             return True
 
     model.learn(1600, [saver, Counter()])
-    assert model.num_timesteps == 1600 and len(seen) == 100
+    assert model.num_timesteps == 1600
+    assert len(seen) == 100
     assert load_policy(tmp_path / "sb3_1600_steps.zip").step == 1600
     mean, _ = evaluate_policy(model, GamesVecEnv(FakeGames(4, 1)), n_eval_episodes=20)
-    assert isinstance(mean, float) and mean > 0.0
+    assert isinstance(mean, float)
+    assert mean > 0.0
     action, _ = model.predict(np.zeros(6, np.float32))
     assert action.shape == (3,)
     assert env.action_space.contains(action)
@@ -125,7 +127,7 @@ def test_other_environments_are_refused() -> None:
 
 
 def test_an_unknown_teacher_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="expret.*did you mean 'expert'"):
+    with pytest.raises(UserError, match=r"expret.*did you mean 'expert'"):
         Trainer(small("teacher.name=expret"), tmp_path)
 
 

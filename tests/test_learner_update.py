@@ -72,9 +72,7 @@ def test_counts_and_positions_are_each_others_inverse() -> None:
 
 def network_with(values: Tensor, proposals: Tensor, head: str = "functional") -> QNetwork:
     """A network of three knots whose proposals are ``proposals`` everywhere."""
-    network = QNetwork(
-        Layout(2), NetworkConfig(hidden=(4,), spinner_knots=3, spinner_head=head)
-    )
+    network = QNetwork(Layout(2), NetworkConfig(hidden=(4,), spinner_knots=3, spinner_head=head))
     with torch.no_grad():
         network.spinner_head.weight.zero_()
         network.spinner_head.bias.copy_(torch.atanh(proposals))
@@ -422,7 +420,8 @@ def test_shapes_and_the_mean_advantage(encoder: str, dueling: bool) -> None:
     answer = network(torch.rand(7, layout.num_features))
     assert answer.values.shape == (7, 4, 5)
     proposals = network.proposals(answer.latent)
-    assert proposals is not None and proposals.shape == (7, 4)
+    assert proposals is not None
+    assert proposals.shape == (7, 4)
     assert proposals.abs().max() <= 1
 
 

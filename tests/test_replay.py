@@ -92,7 +92,13 @@ def test_samples_equal_the_slow_reference(trace: str, n_steps: int, prioritised:
     games = 3
     random = np.random.default_rng(n_steps)
     buffer = ReplayBuffer(
-        games * 17, games, FEATURES, n_steps=n_steps, gamma=0.9, trace=trace, prioritised=prioritised
+        games * 17,
+        games,
+        FEATURES,
+        n_steps=n_steps,
+        gamma=0.9,
+        trace=trace,
+        prioritised=prioritised,
     )
     history: list[Rows] = []
     for t in range(60):
@@ -154,7 +160,8 @@ def test_truncation_bootstraps_on_the_games_own_last_observation() -> None:
     for t in range(6):
         horizon, discount, codes = found[t]
         assert (horizon, discount) == (6 - t, 0.5 ** (6 - t))
-        assert codes[3] == -1 and codes[0] == 5
+        assert codes[3] == -1
+        assert codes[0] == 5
 
 
 def test_death_on_the_last_allowed_decision_is_a_termination() -> None:

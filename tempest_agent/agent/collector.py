@@ -12,9 +12,7 @@ from .drivers import Drivers
 from .games import Games, Labeller
 from .replay import AGENT, DRIVER_NAMES, EXPERT, EXPLORATION, ReplayBuffer, Rows
 
-Act = Callable[
-    [NDArray[np.int8], NDArray[np.bool_]], tuple[NDArray[np.int8], NDArray[np.uint8]]
-]
+Act = Callable[[NDArray[np.int8], NDArray[np.bool_]], tuple[NDArray[np.int8], NDArray[np.uint8]]]
 """Codes ``(N, F)`` and legal zaps ``(N,)`` to knob counts ``(N,)`` and buttons ``(N,)``."""
 
 RECENT_GAMES = 50
@@ -70,9 +68,7 @@ class Collector:
             label_spin, label_buttons = np.zeros_like(spin), np.zeros_like(buttons)
         explores, expert = who == EXPLORATION, who == EXPERT
         spin = np.where(explores, drivers.held_spin, np.where(expert, label_spin, spin))
-        buttons = np.where(
-            explores, drivers.held_buttons, np.where(expert, label_buttons, buttons)
-        )
+        buttons = np.where(explores, drivers.held_buttons, np.where(expert, label_buttons, buttons))
         # The games overwrite their observation in place; the replay needs the one acted on.
         codes = codes.copy()
         step = games.step(spin.astype(np.int8), buttons.astype(np.uint8))

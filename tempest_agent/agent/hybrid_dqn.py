@@ -157,9 +157,7 @@ class HybridDQN(OffPolicyAlgorithm):
             priority_exponent=config.replay.priority_exponent,
         )
         drivers = Drivers(env.num_envs, config.teacher, config.exploration, int(seeds[1]))
-        self.collector = Collector(
-            env.games, self.learner.act, self.teacher, drivers, self.replay
-        )
+        self.collector = Collector(env.games, self.learner.act, self.teacher, drivers, self.replay)
         self.policy = HybridPolicy(
             self.observation_space,
             self.action_space,

@@ -2,8 +2,9 @@
 
 The labels are those of the states that the student itself reaches (Ross et al. 2011, "A reduction
 of imitation learning to no-regret online learning"), and count less the better the student plays
-(Agarwal et al. 2022, "Reincarnating reinforcement learning", QDagger: weight ``max(0, 1 - student / teacher)``).  Both losses are graded:
-a spinner position near the teacher's is nearly right.
+(QDagger of Agarwal et al. 2022, "Reincarnating reinforcement learning"; weight
+``max(0, 1 - student / teacher)``).  Both losses are graded: a spinner position near the
+teacher's is nearly right.
 """
 
 from __future__ import annotations

@@ -104,9 +104,7 @@ class Learner:
         rows = self._rows(batch, target)
         count = target.shape[0]
         # array_split semantics: the first parts are one row longer when it does not divide.
-        parts = torch.tensor_split(
-            torch.arange(count), self.learner.gradient_accumulation_steps
-        )
+        parts = torch.tensor_split(torch.arange(count), self.learner.gradient_accumulation_steps)
         errors = torch.empty(count, device=self.device)
         self.accumulator.begin()
         for part in parts:

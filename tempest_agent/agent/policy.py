@@ -89,4 +89,3 @@ def load_policy(path: str | Path) -> Policy:
             "train again or use the version that wrote it"
         ) from error
     return Policy(network, config, step, digest)
-

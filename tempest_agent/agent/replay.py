@@ -304,7 +304,7 @@ class ReplayBuffer:
         return Batch(
             codes, following, self.spin.reshape(-1)[rows], self.buttons.reshape(-1)[rows],
             returns, discounts, horizons, (flags & ZAP_LEGAL) > 0, next_zap,
-            (flags >> DRIVER_SHIFT) & 3, self.label_spin.reshape(-1)[rows],
+            ((flags >> DRIVER_SHIFT) & 3).astype(np.uint8), self.label_spin.reshape(-1)[rows],
             self.label_buttons.reshape(-1)[rows], (flags & LABELLED) > 0, weights, rows,
         )  # fmt: skip
 

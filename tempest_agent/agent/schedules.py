@@ -13,7 +13,7 @@ from tempest_agent.config import Config
 
 @dataclass(frozen=True)
 class Linear:
-    """``start`` until decision ``first``, straight to ``end`` at decision ``last``, then ``end``."""
+    """``start`` until decision ``first``, then a straight line to ``end`` at decision ``last``."""
 
     start: float
     end: float

@@ -9,12 +9,15 @@ single snapshots of one run differ by a factor of up to 3.
 from __future__ import annotations
 
 import copy
+from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+Network = TypeVar("Network", bound=nn.Module)
 
-class Followers:
+
+class Followers(Generic[Network]):
     """Target and averaged copies of ``online``.
 
     Args:
@@ -24,7 +27,7 @@ class Followers:
         ema_decay: decay of the average per update.
     """
 
-    def __init__(self, online: nn.Module, tau: float, interval: int, ema_decay: float) -> None:
+    def __init__(self, online: Network, tau: float, interval: int, ema_decay: float) -> None:
         self.online = online
         self.tau = tau
         self.interval = interval

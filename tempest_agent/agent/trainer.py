@@ -86,9 +86,7 @@ class Trainer:
         if games is None:
             games = TempestGames(config.run.num_envs, config.game, config.run.seed)
             teacher = teacher or _teacher(config)
-        self.algorithm = HybridDQN(
-            GamesVecEnv(games), config, teacher, on_metrics=on_metrics
-        )
+        self.algorithm = HybridDQN(GamesVecEnv(games), config, teacher, on_metrics=on_metrics)
         # Lines of metrics go to ``on_metrics``; SB3's own outputs would repeat them.
         self.algorithm.set_logger(Logger(None, []))
         self._started = False
@@ -242,9 +240,9 @@ class Trainer:
 
     def _measure_teacher(self) -> None:
         teacher, config = self.algorithm.teacher, self.config
-        if isinstance(teacher, TempestTeacher) and config.teacher.score == 0:
-            if config.learner.imitation != NO_IMITATION:
-                self.algorithm.teacher_score = measure_teacher(config, teacher)
+        wanted = config.teacher.score == 0 and config.learner.imitation != NO_IMITATION
+        if wanted and isinstance(teacher, TempestTeacher):
+            self.algorithm.teacher_score = measure_teacher(config, teacher)
 
     @staticmethod
     def _check_device(device: str) -> None:
@@ -294,4 +292,3 @@ def _teacher(config: Config) -> TempestTeacher | None:
         raise UserError(unknown_name("teacher", config.teacher.name, [*TEACHER_NAMES, NO_TEACHER]))
     teacher = make_teacher(config.teacher.name, config.run.seed)
     return TempestTeacher(teacher, config.game.frame_skip)
-

@@ -101,9 +101,7 @@ class GamesVecEnv(VecEnv):
     ) -> list[Any]:
         raise AttributeError(f"the games have no method {method_name!r}; use .games directly")
 
-    def env_is_wrapped(
-        self, wrapper_class: type[Any], indices: VecEnvIndices = None
-    ) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
         # Returns and lengths are in info["episode"], as Monitor would put them there.
         monitored = wrapper_class.__name__ == "Monitor"
         return [monitored] * len(self._indices(indices))
