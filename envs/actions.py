@@ -97,6 +97,8 @@ class HybridActions(ActionForm):
         return spinner_counts(spinner[:, 0]), buttons.astype(np.uint8)
 
     def single(self, action: Any) -> Any:
+        if not isinstance(action, dict):
+            return action  # decode() says what is wrong with it
         return {name: np.asarray(value)[None] for name, value in action.items()}
 
 

@@ -68,6 +68,7 @@ class TempestVecEnv(VecEnv):
         done = terminated | truncated
         final = info.pop("final_obs", None)
         last = info.pop("final_info", None)
+        info["TimeLimit.truncated"] = np.zeros(self.num_envs, np.bool_)
         infos = _per_game(info, self.num_envs)
         self._returns += rewards
         self._lengths += 1

@@ -137,7 +137,11 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
             for part in parts.values():
                 part[waiting] = 0.0
         observations = self._observe()
-        info = _masked({**describe_games(batch.games, batch.ram), **parts}, None)
+        shown = parts
+        if any_ended:
+            # The step's parts belong to the old game: info shows the new one.
+            shown = {name: np.where(self._ended, 0.0, part) for name, part in parts.items()}
+        info = _masked({**describe_games(batch.games, batch.ram), **shown}, None)
         if any_ended:
             self._add_endings(info, parts)
         rewards = parts["reward_points"] + parts["reward_death"] + parts["reward_shaping"]
