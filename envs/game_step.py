@@ -24,7 +24,8 @@ FIRE, ZAP = 1, 2
 """Bits of an action's buttons."""
 
 NO_CAUSE = -1
-RUNNING, TERMINATED, TRUNCATED, NOT_STARTED = range(4)
+RUNNING, TERMINATED, TRUNCATED, NOT_STARTED, LOST = range(5)
+"""Values of a game's status; ``LOST``: cut because the machine that played it failed."""
 
 GAME_DTYPE = np.dtype(
     [
@@ -58,7 +59,7 @@ first.
 Game: TypeAlias = Any
 """A record of GAME_DTYPE inside compiled code."""
 
-_IDLE_LIMIT = 2000
+IDLE_LIMIT = 2000
 """More ticks than lie between any two decisions; only a hand-made image could need more."""
 
 
@@ -212,7 +213,7 @@ def play_step(
             needs_no_input(ram)
             and not game_over(ram)
             and game.ticks < max_ticks
-            and idle < _IDLE_LIMIT
+            and idle < IDLE_LIMIT
         ):
             _play_tick(ram, stream, game, 0, 0, input_delay)
             idle += 1

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .game_step import TRUNCATED
+from .game_step import LOST, TRUNCATED
 from .outcome import DEATH_CAUSES
 
 TIME_LIMIT = "time_limit"
+MACHINE_LOST = "machine_lost"
 _CAUSES = np.array([*DEATH_CAUSES, ""], object)
 """Names by cause; -1, for none, is the last."""
 
@@ -23,12 +24,14 @@ def describe_games(games: NDArray[np.void], ram: NDArray[np.void]) -> dict[str, 
     of a life lost in this step or ``""``, ``executed_spin`` (counts a tick) and
     ``executed_buttons`` (fire + 2*zap) as the machine got them in this step, and
     ``terminal_cause``: ``""`` while the game runs, the cause of the last death once it is over,
-    ``"time_limit"`` when it was truncated.  Causes are those of ``DEATH_CAUSES``.
+    ``"time_limit"`` when it was truncated, ``"machine_lost"`` when the MAME that played it failed.
+    Causes are those of ``DEATH_CAUSES``.
     """
     status = games["status"]
     over = status != 0
     terminal = np.where(over, _CAUSES[games["last_death"]], "")
     terminal[status == TRUNCATED] = TIME_LIMIT
+    terminal[status == LOST] = MACHINE_LOST
     player = ram["player_up"][:, None].astype(np.int64) & 1
     return {
         "score": games["score"].copy(),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arcade.compiled import kernel
+from ..arcade.randomness import draw
 from ..arcade.score import score_of
 from ..arcade.start import set_up_game
 from ..controls import needs_no_input, player_alive
@@ -32,11 +33,19 @@ def prepare_game(
 ) -> int:
     """Write into ``images[at]`` the image of a game whose level has been chosen.
 
-    Returns the index of its entry in ``options``.
+    Returns a random byte of the stream, for what the game's start leaves to chance.
     """
-    choice = choose_options(streams[at], options)
-    set_up_game(images[at], streams[at], options[choice])
-    return choice
+    chance = draw(streams[at], 0)
+    set_up_game(images[at], streams[at], options[choose_options(streams[at], options)])
+    return chance
+
+
+@kernel
+def prepare_simulated_game(
+    images: NDArray[np.void], streams: NDArray[np.void], at: int, options: NDArray[np.void]
+) -> None:
+    """The same, with the stream used exactly as the simulator's start of a game uses it."""
+    set_up_game(images[at], streams[at], options[choose_options(streams[at], options)])
 
 
 @kernel

@@ -7,7 +7,7 @@ class MameError(ValueError):
     """The machine cannot be had as asked for: one line with the cause and the remedy."""
 
 
-class MachineFailure(RuntimeError):
+class MachineError(RuntimeError):
     """One MAME process hung, died or answered nonsense.
 
     ``reason`` in a sentence, ``phase`` says what was being done, ``status`` how the process ended

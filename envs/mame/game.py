@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..arcade import memory as m
 from . import protocol
-from .errors import MachineFailure
+from .errors import MachineError
 from .machine import MameMachine
 from .options import MameOptions
 from .protocol import Dialogue, Frame
@@ -110,7 +110,7 @@ class GameStarter:
             if frame.ram[GAME_STATE] == m.STATE_PLAY:
                 return frame
             frame = yield protocol.go()
-        raise MachineFailure(f"play has not begun; {_where(frame)}", "starting a game")
+        raise MachineError(f"play has not begun; {_where(frame)}", "starting a game")
 
 
 def _reach_level_select(frame: Frame) -> Dialogue[Frame]:
@@ -126,7 +126,7 @@ def _reach_level_select(frame: Frame) -> Dialogue[Frame]:
         pressed = int(frame.ram[LATCHED]) | m.BUTTON_START_1
         frame = yield protocol.write([(CREDITS, 1), (LATCHED, pressed)]) + protocol.carry_on()
     else:
-        raise MachineFailure(f"the start button does nothing; {_where(frame)}", "starting a game")
+        raise MachineError(f"the start button does nothing; {_where(frame)}", "starting a game")
     for _ in range(_START_TICKS):
         if frame.ram[GAME_STATE] == m.STATE_LEVEL_SELECT:
             break
@@ -140,7 +140,7 @@ def _reach_level_select(frame: Frame) -> Dialogue[Frame]:
 def _expect(frame: Frame, state: int, after: str) -> None:
     if frame.ram[GAME_STATE] != state:
         name = m.STATE_NAMES[state]
-        raise MachineFailure(f"no {name} after {after}; {_where(frame)}", "starting a game")
+        raise MachineError(f"no {name} after {after}; {_where(frame)}", "starting a game")
 
 
 def _check(frame: Frame, game: NewGame, cells: tuple[int, ...], what: str) -> None:
@@ -148,7 +148,7 @@ def _check(frame: Frame, game: NewGame, cells: tuple[int, ...], what: str) -> No
     for address in cells:
         wanted, found = int(game.image[address]), int(frame.ram[address])
         if wanted != found:
-            raise MachineFailure(
+            raise MachineError(
                 f"{what} made {m.name_of(address)} {found} and not {wanted}", "starting a game"
             )
 

@@ -8,10 +8,10 @@ import select
 import time
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from . import protocol
-from .errors import MachineFailure, MameError
+from .errors import MachineError, MameError
 from .options import ROM_SET, MameOptions
 from .process import MameProcess
 from .protocol import Dialogue, Frame
@@ -65,10 +65,10 @@ class MameMachine:
     def send(self, commands: bytes, seconds: float | None = None) -> None:
         """Give it ``commands``; it has ``seconds`` (``answer_timeout``) to reach the next tick.
 
-        Raises ``MachineFailure`` where it is gone.
+        Raises ``MachineError`` where it is gone.
         """
         if not self.alive:
-            raise MachineFailure("it has already ended", self.phase)
+            raise MachineError("it has already ended", self.phase)
         self.frame = None
         self.deadline = time.monotonic() + (seconds or self.options.answer_timeout)
         try:
@@ -84,7 +84,7 @@ class MameMachine:
     def receive(self) -> Frame | None:
         """The tick at which it has arrived, or ``None`` while that is incomplete.
 
-        Raises ``MachineFailure``, or ``MameError`` where the user can remedy it.
+        Raises ``MachineError``, or ``MameError`` where the user can remedy it.
         """
         while True:
             frame = self._parse()
@@ -98,12 +98,12 @@ class MameMachine:
                 raise self._ended()
             self._buffer += part
 
-    def fail(self, reason: str, ending: bool = False) -> MachineFailure:
+    def fail(self, reason: str, ending: bool = False) -> MachineError:
         """End the process, and say why and how."""
         self._finalizer.detach()
         return self._process.failure(reason, self.phase, ending=ending)
 
-    def overdue(self) -> MachineFailure:
+    def overdue(self) -> MachineError:
         """End the process because its time is up."""
         limit = self.options.start_timeout if self.phase == "starting" else None
         seconds = limit or self.options.answer_timeout
@@ -121,7 +121,7 @@ class MameMachine:
     def _parse(self) -> Frame | None:
         try:
             message = protocol.parse(self._buffer)
-        except protocol.Nonsense as error:
+        except protocol.ProtocolError as error:
             raise self.fail(str(error)) from error
         if isinstance(message, protocol.Hello):
             self._greet(message)
@@ -172,65 +172,78 @@ class MameMachine:
 
 def converse(
     work: Mapping[MameMachine, Callable[[Frame], Dialogue[T]]],
-) -> dict[MameMachine, T | MachineFailure]:
+) -> dict[MameMachine, T | MachineError]:
     """Hold one dialogue with each machine, all at the same time.
 
     A dialogue begins with the tick at which its machine stands.  Returns each one's result, or
     the failure that ended it; the others are not touched by that.  Any other exception ends the
     machines that were on their way, whose answers nobody would read.
     """
-    running: dict[MameMachine, Dialogue[T] | None] = dict.fromkeys(work)
-    results: dict[MameMachine, T | MachineFailure] = {}
-    poller = select.poll()
-    machines: dict[int, MameMachine] = {}
+    conversations = _Conversations(work)
+    try:
+        conversations.hold()
+    except BaseException:
+        for machine in conversations.running:
+            if machine.frame is None:
+                machine.close()
+        raise
+    return conversations.results
 
-    def advance(machine: MameMachine) -> None:
-        """Go on with the dialogue for as long as its machine stands at a tick."""
+
+class _Conversations(Generic[T]):
+    """Dialogues under way: ``running`` ones (``None`` where not begun), and ``results``."""
+
+    def __init__(self, work: Mapping[MameMachine, Callable[[Frame], Dialogue[T]]]) -> None:
+        self.results: dict[MameMachine, T | MachineError] = {}
+        self.running: dict[MameMachine, Dialogue[T] | None] = dict.fromkeys(work)
+        self._work = work
+        self._poller = select.poll()
+        self._machines: dict[int, MameMachine] = {}
+
+    def hold(self) -> None:
+        """Go on until every dialogue has ended."""
+        for machine in list(self.running):
+            if not machine.alive:
+                self._finish(machine, MachineError("it has already ended", machine.phase))
+                continue
+            self._machines[machine.fileno()] = machine
+            self._poller.register(machine.fileno(), select.POLLIN)
+            if machine.frame is not None:
+                self._advance(machine)
+        while self.running:
+            now = time.monotonic()
+            for machine in [each for each in self.running if each.deadline <= now]:
+                self._finish(machine, machine.overdue())
+            wait = min((each.deadline for each in self.running), default=now) - now
+            for number, _ in self._poller.poll(wait * 1000 + 1) if self.running else ():
+                self._advance(self._machines[number])
+
+    def _advance(self, machine: MameMachine) -> None:
+        """Take the tick at which ``machine`` has arrived, if it has, and answer it."""
         try:
             frame = machine.frame or machine.receive()
             if frame is None:
                 return
-            dialogue = running[machine]
+            dialogue = self.running[machine]
             if dialogue is None:
-                dialogue = running[machine] = work[machine](frame)
+                dialogue = self.running[machine] = self._work[machine](frame)
                 commands = next(dialogue)
             else:
                 commands = dialogue.send(frame)
             machine.send(commands)
         except StopIteration as stop:
-            finish(machine, stop.value)
-        except MachineFailure as failure:
-            finish(machine, failure)
-
-    def finish(machine: MameMachine, result: T | MachineFailure) -> None:
-        results[machine] = result
-        del running[machine]
-        for number in [n for n, each in machines.items() if each is machine]:
-            del machines[number]
-            poller.unregister(number)
-
-    try:
-        for machine in work:
-            if not machine.alive:
-                finish(machine, MachineFailure("it has already ended", machine.phase))
-                continue
-            machines[machine.fileno()] = machine
-            poller.register(machine.fileno(), select.POLLIN)
-            if machine.frame is not None:
-                advance(machine)
-        while running:
-            now = time.monotonic()
-            for machine in [each for each in running if each.deadline <= now]:
-                finish(machine, machine.overdue())
-            wait = min((each.deadline for each in running), default=now) - now
-            for number, _ in poller.poll(max(wait, 0) * 1000 + 1) if running else ():
-                advance(machines[number])
-    except BaseException:
-        for machine in running:
-            if machine.frame is None:
+            self._finish(machine, stop.value)
+        except MachineError as error:
+            if machine.alive:  # A dialogue found that the machine does not play the game.
                 machine.close()
-        raise
-    return results
+            self._finish(machine, error)
+
+    def _finish(self, machine: MameMachine, result: T | MachineError) -> None:
+        self.results[machine] = result
+        del self.running[machine]
+        for number in [n for n, each in self._machines.items() if each is machine]:
+            del self._machines[number]
+            self._poller.unregister(number)
 
 
 def _abandon_machines() -> None:

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from .errors import MachineFailure, MameError
+from .errors import MachineError, MameError
 from .options import ROM_SET, MameOptions, find_mame, link_roms
 
 BRIDGE = Path(__file__).with_name("bridge.lua")
@@ -112,7 +112,7 @@ class MameProcess:
         """Names of ROM files that MAME did not find."""
         return _MISSING_ROM.findall(self._log())
 
-    def failure(self, reason: str, phase: str, *, ending: bool) -> MachineFailure:
+    def failure(self, reason: str, phase: str, *, ending: bool) -> MachineError:
         """End the process, and say how it failed; ``ending``: it seems to be ending by itself."""
         status: str | None = None
         try:
@@ -125,7 +125,7 @@ class MameProcess:
             for line in self._log().splitlines()
             if line.strip() and "ALSA" not in line and not line.startswith("  ")
         ]
-        failure = MachineFailure(reason, phase, status, "\n".join(lines[-_LOG_LINES:]))
+        failure = MachineError(reason, phase, status, "\n".join(lines[-_LOG_LINES:]))
         self.close(at_once=True)
         return failure
 

@@ -47,7 +47,7 @@ ENTRY_DTYPE = np.dtype(
 other; ``cycle`` counts from the start of the tick."""
 
 
-class Nonsense(ValueError):
+class ProtocolError(ValueError):
     """Bytes that are no message of the bridge."""
 
 
@@ -59,7 +59,7 @@ class Hello:
     version: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Frame:
     """The machine at the start of a game tick; ``log`` is that of the tick before."""
 
@@ -87,15 +87,15 @@ Dialogue: TypeAlias = Generator[bytes, Frame, T]
 def parse(buffer: bytearray) -> Message | None:
     """Take the first message off ``buffer``; ``None`` while it is incomplete.
 
-    Raises ``Nonsense`` as soon as the bytes cannot be a message.
+    Raises ``ProtocolError`` as soon as the bytes cannot be a message.
     """
     if not MAGIC.startswith(bytes(buffer[:4])) and not buffer.startswith(MAGIC):
-        raise Nonsense(f"it sent {bytes(buffer[:16])!r}, which is no message of the bridge")
+        raise ProtocolError(f"it sent {bytes(buffer[:16])!r}, which is no message of the bridge")
     if len(buffer) < _HEAD.size:
         return None
     _, kind, length = _HEAD.unpack_from(buffer)
     if length > MESSAGE_MAX:
-        raise Nonsense(f"it announced a message of {length:,} bytes")
+        raise ProtocolError(f"it announced a message of {length:,} bytes")
     if len(buffer) < _HEAD.size + length:
         return None
     payload = bytes(buffer[_HEAD.size : _HEAD.size + length])
@@ -106,15 +106,15 @@ def parse(buffer: bytearray) -> Message | None:
         return Hello(int.from_bytes(payload[:2], "little"), payload[2:].decode("ascii", "replace"))
     if kind == b"E":
         return Trouble(payload.decode("utf-8", "replace"))
-    raise Nonsense(f"it sent a message of the unknown kind {kind!r}")
+    raise ProtocolError(f"it sent a message of the unknown kind {kind!r}")
 
 
 def _frame(payload: bytes) -> Frame:
     if len(payload) < _TICK.size + RAM_SIZE:
-        raise Nonsense(f"it sent a tick of {len(payload)} bytes")
+        raise ProtocolError(f"it sent a tick of {len(payload)} bytes")
     tick, cycle, stream, entries = _TICK.unpack_from(payload)
     if len(payload) != _TICK.size + RAM_SIZE + entries * ENTRY_DTYPE.itemsize:
-        raise Nonsense(f"it sent a tick of {len(payload)} bytes with {entries} entries")
+        raise ProtocolError(f"it sent a tick of {len(payload)} bytes with {entries} entries")
     ram = np.frombuffer(payload, np.uint8, RAM_SIZE, _TICK.size).copy()
     # The image is taken while the store of 0 that starts the tick is under way.
     ram[TICK_CELL] = 0

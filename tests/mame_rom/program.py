@@ -379,6 +379,8 @@ interrupt_knob:
     LDA $0C00
     STA $08
     LDX $60D8
+    STA $60CB                   ; scan both ports anew
+    STA $60DB
     LDA $4D                     ; majority of the new, the last and the debounced sample
     STA $4F
     TXA
