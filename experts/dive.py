@@ -50,7 +50,7 @@ def copy_shots(ram: Ram, plan: Plan, lane: int) -> None:
 @rule
 def move_shots(plan: Plan, tip: int) -> int:
     """Move the copied shots by one tick; returns where they leave the tip of the spike."""
-    for shot in range(PLAYER_SHOT_SLOTS):
+    for shot in range(PLAYER_SHOT_SLOTS - 1, -1, -1):
         depth = plan.shot_depth[shot]
         if depth == 0:
             continue

@@ -6,7 +6,7 @@ An address is that of the step after the HALT that ended the last tick.
 from __future__ import annotations
 
 STRAIGHT, STRAIGHT_END = 0x07, 0x0B
-STEP8_MOVING = 0x0F
+STEP8_MOVING, STEP8_FLIPPING = 0x0F, 0x13
 RIM, RIM_END = 0x42, 0x53
 """An enemy whose address lies in here is a rim walker, whatever its kind says."""
 RIM_WAITING = 0x46

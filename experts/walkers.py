@@ -10,7 +10,7 @@ from tempest_agent.envs.arcade.memory import KIND_CCW, KIND_FLIPPING, RIM_DEPTH,
 
 from .flips import flip_landing, flip_length, flip_steps_left, next_direction
 from .plan import HORIZON, LETHAL, mark_span
-from .scripts import RIM_WAITING, STEP8_MOVING, STRAIGHT, STRAIGHT_END
+from .scripts import RIM_WAITING, STEP8_FLIPPING, STEP8_MOVING, STRAIGHT, STRAIGHT_END
 
 GRAB_TICKS = 4
 """A walker tests for a grab in the tick in which it lands and in the three that follow."""
@@ -83,9 +83,16 @@ def forecast_arrival(ram: Ram, slot: int, cost: float, danger: Any) -> None:
         return
     if kind & KIND_FLIPPING:
         landing = flip_steps_left(ram, slot) - 1
-        certain = landing >= arrival - 1
         lane = flip_landing(ram, slot)
-        arrival = max(arrival, landing)
+        if ram.enemy_script_pc[slot] == STEP8_FLIPPING:
+            certain = True
+            arrival += landing
+        elif arrival <= landing + 1:
+            # A spiral moves twice in the tick in which its flip ends.
+            certain = True
+            arrival = landing
+        else:
+            certain = False
     else:
         certain = arrival < straight_ticks(ram, slot)
         lane = np.int64(ram.enemy_lane[slot]) & 15

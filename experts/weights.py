@@ -35,28 +35,28 @@ WeightsRecord: TypeAlias = Any
 class Weights:
     """The expert's numbers.  A lane's value is the sum of what stands in it; see targets.py."""
 
-    flipper: float = 1.0
+    flipper: float = 0.55
     """Value of a flipper: ``value * 100 / (distance from the rim + depth_offset)``."""
-    pulsar: float = 1.5
-    tanker: float = 1.5
-    spiker: float = 0.8
-    fuseball: float = 1.5
+    pulsar: float = 1.1
+    tanker: float = 2.15
+    spiker: float = 0.42
+    fuseball: float = 2.8
     """Value of a rolling fuseball; a resting one cannot be shot."""
-    depth_offset: float = 20.0
+    depth_offset: float = 22.0
     """How flat the value is in depth: small means that near enemies matter much more."""
-    covered_factor: float = 0.3
+    covered_factor: float = 0.09
     """Share of its value that an enemy keeps when a shot already flies towards it."""
-    walker_value: float = 7.0
+    walker_value: float = 22.0
     """Value of a lane from which a rim walker can be hit at the muzzle once it flips."""
-    enemy_shot_value: float = 0.0
+    enemy_shot_value: float = 0.2
     """Value of a lane in which an enemy shot can be shot down."""
-    near_rim_cost: float = 3.0
+    near_rim_cost: float = 5.0
     """Cost of a lane in the ticks in which an enemy may arrive there, if it does not flip first."""
-    travel_cost: float = 0.05
+    travel_cost: float = 0.01
     """Cost of moving one lane, so that equal lanes do not attract in turn."""
-    shot_reserve: int = 2
+    shot_reserve: int = 0
     """Shots of the eight that are kept for enemies at the muzzle."""
-    idle_shots: int = 3
+    idle_shots: int = 5
     """With fewer shots than this in flight, fire although nothing is in the lane."""
     knows_shots: bool = True
     knows_walkers: bool = True

@@ -1,0 +1,155 @@
+"""The danger table against what then happens: every deadly lane of the next ticks is foreseen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from tempest_agent.envs.arcade.compiled import kernel
+from tempest_agent.envs.arcade.memory import (
+    FUSEBALL,
+    KIND_FLIPPING,
+    PULSAR,
+    RAM_DTYPE,
+    RIM_DEPTH,
+    STATE_PLAY,
+)
+from tempest_agent.envs.arcade.options import Options
+from tempest_agent.envs.arcade.randomness import new_streams
+from tempest_agent.experts.arena import start_batch, tick_batch
+from tempest_agent.experts.danger import forecast
+from tempest_agent.experts.plan import HORIZON, LETHAL, PLAN_DTYPE
+from tempest_agent.experts.random_player import RandomPlayer
+from tempest_agent.experts.weights import Weights
+
+LEVELS = (1, 5, 9, 12, 17, 20, 28, 33, 40, 60, 81, 97)
+TICKS = 500
+GRAB, PULSE, FUSE, SHOT = range(4)
+WAITING = 0x46
+PULSAR_MOVED = (0x76, 0x7D)
+FUSE_TESTED = (0x64, 0x6B)
+
+
+@kernel
+def tables(
+    images: NDArray[np.void], weights: NDArray[np.void], plan: NDArray[np.void], out: NDArray[Any]
+) -> None:
+    for tick in range(len(images)):
+        forecast(images[tick], plan[0], np.int64(images[tick].rim_pos) >> 4, weights[0])
+        out[tick] = plan[0].danger
+
+
+def deadly_lanes(before: NDArray[np.void], after: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Reference: the lanes in which each tick killed, shape ``(ticks, 4 causes, 16)``.
+
+    Read off the images before and after: which program steps with a kill test an enemy ended its
+    tick behind, and which shots had to pass the rim.
+    """
+    deadly = np.zeros((len(before), 4, 16), np.bool_)
+
+    def note(cause: int, when: NDArray[np.bool_], lanes: NDArray[np.uint8]) -> None:
+        deadly[when, cause, lanes[when] & 15] = True
+
+    speed = before["enemy_shot_speed_int"] * 256.0 + before["enemy_shot_speed_frac"] - 65536.0
+    pulse_on = before["pulse_phase"] < 0x80
+    for slot in range(4):
+        depth = before["enemy_shot_depth"][:, slot] * 256.0 + before["enemy_shot_frac"][:, slot]
+        arrives = (depth >= 256.0) & (depth + speed < RIM_DEPTH * 256.0)
+        note(SHOT, arrives, before["enemy_shot_lane"][:, slot])
+    for slot in range(7):
+        depth, kind, address, lane = (
+            after[name][:, slot]
+            for name in ("enemy_depth", "enemy_kind", "enemy_script_pc", "enemy_lane")
+        )
+        resting = (kind & KIND_FLIPPING) == 0
+        note(GRAB, (depth > 0) & resting & (address == WAITING), lane)
+        potent = (depth > 0) & resting & pulse_on & (depth < after["pulse_depth"])
+        note(PULSE, potent & (kind & 7 == PULSAR) & np.isin(address, PULSAR_MOVED), lane)
+        touches = (kind & 7 == FUSEBALL) & (depth == RIM_DEPTH)
+        note(FUSE, touches & np.isin(address, FUSE_TESTED), lane)
+    return deadly
+
+
+@pytest.fixture(scope="module")
+def foresight() -> dict[str, NDArray[np.int64]]:
+    """How often a lane was (not) foreseen ``k`` ticks ahead, by cause; and false alarms."""
+    missed = np.zeros((4, HORIZON), np.int64)
+    seen = np.zeros((4, HORIZON), np.int64)
+    alarms = np.zeros((2, HORIZON), np.int64)
+    for level in LEVELS:
+        images = record(level)
+        table = np.zeros((TICKS, HORIZON, 16))
+        tables(images[:-1], Weights().record(), np.zeros(1, PLAN_DTYPE), table)
+        playing = (images["game_state"] == STATE_PLAY) & (images["player_lane_ccw"] < 0x80)
+        deadly = deadly_lanes(images[:-1], images[1:])
+        for ahead in range(HORIZON):
+            count = TICKS - ahead
+            valid = np.all([playing[j : j + count] for j in range(ahead + 1)], axis=0)
+            marked = table[:count, ahead][valid] >= LETHAL
+            came = deadly[ahead:][valid]
+            missed[:, ahead] += (came & ~marked[:, None]).sum((0, 2))
+            seen[:, ahead] += (came & marked[:, None]).sum((0, 2))
+            alarms[0, ahead] += (marked & ~came.any(1)).sum()
+            alarms[1, ahead] += marked.sum()
+    return {"missed": missed, "seen": seen, "alarms": alarms}
+
+
+def record(level: int) -> NDArray[np.void]:
+    """``TICKS`` ticks of a random player, from the first play tick of ``level``."""
+    player = RandomPlayer(seed=level)
+    ram = np.zeros(1, RAM_DTYPE)
+    source = new_streams([np.random.SeedSequence(level)])
+    start_batch(ram, source, Options(start_level=level, lives=5).record())
+    images = np.zeros(TICKS + 1, RAM_DTYPE)
+    over, score, deaths = np.zeros(1, np.bool_), np.zeros(1, np.int64), np.zeros(5, np.int64)
+    images[0] = ram[0]
+    for tick in range(TICKS):
+        spins, buttons = player.act(ram)
+        tick_batch(
+            ram, source, spins.astype(np.int16), buttons.astype(np.int16), over, score, deaths
+        )
+        images[tick + 1] = ram[0]
+    return images
+
+
+def share_missed(foresight: dict[str, NDArray[np.int64]], cause: int, ahead: int) -> float:
+    missed, seen = foresight["missed"][cause, ahead], foresight["seen"][cause, ahead]
+    assert missed + seen >= 20, "too few cases to tell"
+    return float(missed / (missed + seen))
+
+
+def test_enemy_shots_are_foreseen_as_soon_as_they_are_fired(
+    foresight: dict[str, NDArray[np.int64]],
+) -> None:
+    assert [share_missed(foresight, SHOT, ahead) for ahead in range(4)] == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(("ahead", "allowed"), [(0, 0.01), (1, 0.01), (2, 0.02)])
+def test_grabs_are_foreseen(
+    foresight: dict[str, NDArray[np.int64]], ahead: int, allowed: float
+) -> None:
+    assert share_missed(foresight, GRAB, ahead) <= allowed
+
+
+@pytest.mark.parametrize(("ahead", "allowed"), [(0, 0.0), (1, 0.02), (4, 0.05), (8, 0.1)])
+def test_pulses_are_foreseen(
+    foresight: dict[str, NDArray[np.int64]], ahead: int, allowed: float
+) -> None:
+    assert share_missed(foresight, PULSE, ahead) <= allowed
+
+
+@pytest.mark.parametrize(("ahead", "allowed"), [(0, 0.0), (1, 0.01), (4, 0.03), (12, 0.1)])
+def test_fuseballs_are_foreseen(
+    foresight: dict[str, NDArray[np.int64]], ahead: int, allowed: float
+) -> None:
+    assert share_missed(foresight, FUSE, ahead) <= allowed
+
+
+def test_few_lanes_are_called_deadly_that_are_not(
+    foresight: dict[str, NDArray[np.int64]],
+) -> None:
+    false_alarms, alarms = foresight["alarms"][:, 0]
+    assert alarms > 500
+    assert false_alarms / alarms < 0.1
