@@ -116,7 +116,7 @@ class GameBatch:
         if seeds is not None:
             streams, named = streams_for(seeds, self.num_games)
             self.streams[mask & named] = streams[mask & named]
-        reset_games(self.ram, self.streams, self.games, self._options, mask)
+        self._begin_games(mask)
         self.points[mask] = 0
         self.terminated[mask] = False
         self.truncated[mask] = False
@@ -199,6 +199,9 @@ class GameBatch:
         if self._pool is not None and self._pool_process == os.getpid():
             self._pool.shutdown()
         self._pool = None
+
+    def _begin_games(self, mask: NDArray[np.bool_]) -> None:
+        reset_games(self.ram, self.streams, self.games, self._options, mask)
 
     def _observe(self, mask: NDArray[np.bool_]) -> None:
         if self.observing:

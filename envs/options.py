@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from .actions import ACTION_TYPES, DEFAULT_SPINNER_KNOTS, action_form
+from .backend import BACKENDS, MACHINE_OPTIONS, machine_options
+from .mame.options import MameOptions
 from .rewards import RewardSettings
 from .settings import GameSettings
 
@@ -24,7 +26,8 @@ class EnvOptions:
     ``obs_type``: ``"features"``, ``"ram"``, ``"rgb"`` or ``"grayscale"``.  ``action_type``:
     ``"hybrid"``, ``"box"`` or ``"discrete"``; ``spinner_knots`` belongs to the last.
     ``screen_size``: width and height of picture observations; ``render_size``: of ``render()``.
-    ``seed``: used by the first ``reset()`` that gets none.
+    ``seed``: used by the first ``reset()`` that gets none.  ``backend``: ``"sim"``, or ``"mame"``
+    for the real game, which also takes the options of ``MameOptions`` (``rom_path`` above all).
     """
 
     obs_type: str = "features"
@@ -34,11 +37,14 @@ class EnvOptions:
     render_size: tuple[int, int] = (480, 640)
     render_mode: str | None = None
     seed: int | None = None
+    backend: str = "sim"
+    machine: MameOptions | None = None
     game: GameSettings = field(default_factory=GameSettings)
     reward: RewardSettings = field(default_factory=RewardSettings)
 
     def __post_init__(self) -> None:
         _one_of("obs_type", self.obs_type, OBS_TYPES)
+        _one_of("backend", self.backend, BACKENDS)
         _one_of("action_type", self.action_type, ACTION_TYPES)
         action_form(self.action_type, self.spinner_knots)
         if self.render_mode is not None:
@@ -53,11 +59,12 @@ class EnvOptions:
     @staticmethod
     def from_keywords(keywords: dict[str, Any]) -> EnvOptions:
         """Options from one flat set of keywords; ``TypeError`` names the nearest known one."""
-        parts: dict[str, dict[str, Any]] = {"env": {}, "game": {}, "reward": {}}
+        parts: dict[str, dict[str, Any]] = {"env": {}, "game": {}, "reward": {}, "machine": {}}
         owner = {f.name: "env" for f in dataclasses.fields(EnvOptions)}
-        del owner["game"], owner["reward"]
+        del owner["game"], owner["reward"], owner["machine"]
         owner.update({f.name: "game" for f in dataclasses.fields(GameSettings)})
         owner.update({f.name: "reward" for f in dataclasses.fields(RewardSettings)})
+        owner.update(dict.fromkeys(MACHINE_OPTIONS, "machine"))
         for name, value in keywords.items():
             if name not in owner:
                 near = difflib.get_close_matches(name, owner, 1, 0.0)[0]
@@ -68,6 +75,7 @@ class EnvOptions:
         return EnvOptions(
             game=GameSettings(**parts["game"]),
             reward=RewardSettings(**parts["reward"]),
+            machine=machine_options(keywords.get("backend", "sim"), parts["machine"]),
             **parts["env"],
         )
 

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from .actions import action_form
 from .arcade.memory import as_bytes
-from .batch import STATE_SIZE, GameBatch
+from .backend import make_batch
+from .batch import STATE_SIZE
 from .information import describe_games
 from .observations import observation_of
 from .options import RENDER_MODES, EnvOptions
@@ -50,7 +51,12 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
         self._observation = observation_of(self.options.obs_type, self.options.screen_size)
         self.action_space = self._form.space
         self.observation_space = self._observation.space
-        self.batch = GameBatch(1, self.options.game, observe=self.options.obs_type == "features")
+        self.batch = make_batch(
+            1,
+            self.options.game,
+            self.options.machine,
+            observe=self.options.obs_type == "features",
+        )
         self._rewards = Rewards(self.options.reward, 1)
         self._screen = Screen(*self.options.render_size)
         if not window_possible():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from .actions import action_form
 from .arcade.memory import as_bytes
-from .batch import GameBatch
+from .backend import make_batch
 from .information import describe_games
 from .observations import observation_of
 from .options import EnvOptions
@@ -70,9 +70,10 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         self.render_mode = render_mode
         self._form = action_form(self.options.action_type, self.options.spinner_knots)
         self._observation = observation_of(self.options.obs_type, self.options.screen_size)
-        self.batch = GameBatch(
+        self.batch = make_batch(
             num_envs,
             self.options.game,
+            self.options.machine,
             autoreset=self.autoreset_mode == AutoresetMode.SAME_STEP,
             observe=self.options.obs_type == "features",
             num_threads=num_threads,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +17,6 @@ from ..game_step import (
     end_step,
     game_over,
     note_tick,
-    observe_game,
     take_inputs,
 )
 
@@ -88,15 +85,3 @@ def finish_step(
 ) -> None:
     """Write game ``at``'s status after a step."""
     end_step(images[at], games[at], max_ticks, max_steps)
-
-
-@kernel
-def observe(
-    images: NDArray[np.void],
-    games: NDArray[np.void],
-    at: int,
-    input_delay: int,
-    codes: NDArray[Any],
-) -> None:
-    """Write game ``at``'s observation codes into its row of ``codes``."""
-    observe_game(images[at], games[at], input_delay, codes[at])

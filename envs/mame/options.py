@@ -19,11 +19,12 @@ class MameOptions:
     """How MAME is run.
 
     ``rom_path``: the folder with the ROM set ``tempest1`` (``tempest1.zip``, a folder of that
-    name, or the 20 files themselves), or the zip file.  ``executable``: MAME, by default the one
-    that is installed.  ``strict_roms``: refuse files whose checksums MAME does not know.
-    ``random_bytes``: ``"machine"`` plays with the POKEYs' own bytes; ``"simulator"`` answers the
-    reads that matter to play from the simulator's generator, so that a game is the simulator's
-    game of the same seed.  ``window``: show MAME's own window, at the game's speed.
+    name, or the 20 files themselves), or the zip file.  ``mame_path``: the program MAME, by
+    default the one that is installed.  ``strict_roms``: refuse files whose checksums MAME does
+    not know.  ``random_bytes``: ``"machine"`` plays with the POKEYs' own bytes; ``"simulator"``
+    answers the reads that matter to play from the simulator's generator, so that a game is the
+    simulator's game of the same seed.  ``mame_window``: show MAME's own window, at the game's
+    speed.
 
     ``start_timeout`` and ``answer_timeout``: seconds until a MAME that does not answer counts as
     hanging.  ``max_restarts``: how often in a row a failed MAME is started anew.
@@ -31,10 +32,10 @@ class MameOptions:
     """
 
     rom_path: str | Path
-    executable: str | Path | None = None
+    mame_path: str | Path | None = None
     strict_roms: bool = True
     random_bytes: str = "machine"
-    window: bool = False
+    mame_window: bool = False
     start_timeout: float = 60.0
     answer_timeout: float = 10.0
     max_restarts: int = 3

@@ -20,6 +20,9 @@ _FOLDERS = ("cfg", "nvram", "sta", "snap", "diff", "inp", "comments", "plugins")
 _END_SECONDS = 5.0
 _LOG_LINES = 6
 _BAD_ROM = re.compile(r"^(\S+)\s+(WRONG CHECKSUMS|WRONG LENGTH)", re.MULTILINE)
+_NOISE = re.compile(
+    r"^ALSA|^ +(EXPECTED|FOUND):|WRONG CHECKSUMS|might not run correctly|-video none"
+)
 _MISSING_ROM = re.compile(r"^(\S+)\s+NOT FOUND", re.MULTILINE)
 _EXIT = {
     0: "it ended by itself",
@@ -43,7 +46,7 @@ class MameProcess:
     """
 
     def __init__(self, options: MameOptions) -> None:
-        executable = find_mame(options.executable)
+        executable = find_mame(options.mame_path)
         try:
             self.home = Path(tempfile.mkdtemp(prefix=HOME_PREFIX))
         except OSError as error:
@@ -70,7 +73,7 @@ class MameProcess:
             "TEMPEST_AGENT_COMMANDS": str(commands_out),
             "TEMPEST_AGENT_IMAGES": str(images_in),
         }
-        if not options.window:
+        if not options.mame_window:
             environment.update(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy")
         try:
             with open(self.home / "mame.log", "wb") as log:
@@ -123,7 +126,7 @@ class MameProcess:
         lines = [
             line.strip()
             for line in self._log().splitlines()
-            if line.strip() and "ALSA" not in line and not line.startswith("  ")
+            if line.strip() and not _NOISE.search(line)
         ]
         failure = MachineError(reason, phase, status, "\n".join(lines[-_LOG_LINES:]))
         self.close(at_once=True)
@@ -161,7 +164,9 @@ class MameProcess:
 
 
 def _arguments(home: Path, options: MameOptions) -> list[str]:
-    video = ["-window"] if options.window else ["-video", "none", "-sound", "none", "-nothrottle"]
+    video = (
+        ["-window"] if options.mame_window else ["-video", "none", "-sound", "none", "-nothrottle"]
+    )
     return [
         ROM_SET,
         *("-rompath", str(home / "roms")),

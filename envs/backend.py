@@ -1,0 +1,54 @@
+"""What the games run on: the simulator, or MAME."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from .batch import GameBatch
+from .mame.batch import MameBatch
+from .mame.errors import MameError
+from .mame.options import MameOptions
+from .settings import GameSettings
+
+BACKENDS = ("sim", "mame")
+MACHINE_OPTIONS = tuple(field.name for field in dataclasses.fields(MameOptions))
+"""Names of the options that only ``backend="mame"`` takes."""
+
+
+def machine_options(backend: str, given: Mapping[str, Any]) -> MameOptions | None:
+    """The options of ``backend``: ``None`` for the simulator.
+
+    Raises ``ValueError`` for an unknown backend, options of the other one, and a missing
+    ``rom_path``.
+    """
+    if backend not in BACKENDS:
+        raise ValueError(f"backend={backend!r}: 'sim' for the simulator, 'mame' for the real game")
+    if backend == "sim":
+        if given:
+            name = next(iter(given))
+            raise ValueError(
+                f"{name}={given[name]!r} is for the real game only: add backend='mame'"
+            )
+        return None
+    if given.get("rom_path") is None:
+        raise MameError("backend='mame' needs rom_path, the folder with tempest1.zip")
+    return MameOptions(**given)
+
+
+def make_batch(
+    num_games: int,
+    settings: GameSettings | None = None,
+    machine: MameOptions | None = None,
+    *,
+    autoreset: bool = False,
+    observe: bool = True,
+    num_threads: int = 1,
+) -> GameBatch:
+    """``num_games`` games on the simulator, or on real machines where ``machine`` is given."""
+    if machine is not None:
+        return MameBatch(num_games, settings, machine, autoreset=autoreset, observe=observe)
+    return GameBatch(
+        num_games, settings, autoreset=autoreset, observe=observe, num_threads=num_threads
+    )
