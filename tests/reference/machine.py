@@ -616,7 +616,7 @@ class Machine:
     def _add(self, points: int) -> bool:
         m = self.m
         at = c.SCORE + 3 * m[c.PLAYER_UP]
-        score = sum(from_bcd(m[at + i]) * 100**i for i in range(3))
+        score = from_bcd(m[at]) + 100 * from_bcd(m[at + 1]) + 10_000 * from_bcd(m[at + 2])
         carried = score % 10_000 + points % 10_000 >= 10_000
         score = (score + points) % 1_000_000
         for i in range(3):
