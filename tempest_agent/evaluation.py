@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import closing
+from dataclasses import dataclass, fields
 from threading import Event, Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.backend import make_batch
 from tempest_agent.envs.batch import GameBatch
+from tempest_agent.envs.game_step import LOST
+from tempest_agent.envs.mame.options import MameOptions
 from tempest_agent.envs.outcome import DEATH_CAUSES
 from tempest_agent.envs.settings import GameSettings
 from tempest_agent.players import PlayerChoice
@@ -35,7 +39,8 @@ PROGRESS_STEPS = 256
 class Games:
     """Which games are played: ``episodes`` of them, cut after ``max_ticks`` ticks each.
 
-    ``bonus_life``: points between bonus lives, or ``"none"``.
+    ``bonus_life``: points between bonus lives, or ``"none"``.  ``machine``: the real machines they
+    are played on, ``None`` for the simulator.
     """
 
     episodes: int = STANDARD_EPISODES
@@ -44,6 +49,7 @@ class Games:
     max_ticks: int = STANDARD_MAX_TICKS
     input_delay: int = 0
     bonus_life: int | str = 20_000
+    machine: MameOptions | None = None
 
     def settings(self, frame_skip: int, skip_idle: bool = True) -> GameSettings:
         """The same for a batch whose decisions last ``frame_skip`` ticks."""
@@ -84,7 +90,8 @@ def play_games(
 ) -> Outcomes:
     """Play all ``games`` to their ends and return how they ended.
 
-    The games are divided over ``threads`` threads, each with a player of its own.
+    The games are divided over ``threads`` threads, each with a player of its own, and with a real
+    machine of its own where ``games`` asks for one.
     ``on_progress`` is told the number of ticks done, of ``episodes * max_ticks``; a game that is
     over counts as all of its ticks.
     """
@@ -99,7 +106,8 @@ def play_games(
 
     def play(share: int) -> Outcomes:
         try:
-            return _play_share(player, games, numbers[share], stop, lambda n: report(share, n))
+            play_share = _play_share if games.machine is None else _play_share_in_turn
+            return play_share(player, games, numbers[share], stop, lambda n: report(share, n))
         except BaseException:
             stop.set()  # The other threads need not finish.
             raise
@@ -111,13 +119,7 @@ def play_games(
         except BaseException:
             stop.set()  # Ctrl-C arrives in this thread only.
             raise
-    return Outcomes(
-        scores=np.concatenate([part.scores for part in parts]),
-        levels=np.concatenate([part.levels for part in parts]),
-        ticks=np.concatenate([part.ticks for part in parts]),
-        truncated=np.concatenate([part.truncated for part in parts]),
-        deaths=np.concatenate([part.deaths for part in parts]),
-    )
+    return _joined(parts)
 
 
 def _play_share(
@@ -139,12 +141,50 @@ def _play_share(
         steps += 1
         if steps % PROGRESS_STEPS == 0:
             report(int(np.where(over, games.max_ticks, batch.games["ticks"]).sum()))
+    return _outcomes(batch)
+
+
+def _play_share_in_turn(
+    choice: PlayerChoice,
+    games: Games,
+    numbers: NDArray[np.int64],
+    stop: Event,
+    report: Callable[[int], None],
+) -> Outcomes:
+    """The same on one real machine, one game after the other."""
+    batch = make_batch(
+        1, games.settings(choice.frame_skip), games.machine, observe=choice.sees_features
+    )
+    parts: list[Outcomes] = []
+    with closing(batch):
+        while len(parts) < len(numbers) and not stop.is_set():
+            number = numbers[len(parts)]
+            player = choice.make(np.array([number]), games.seed)
+            batch.reset(seeds=[games.game_seed(int(number))])
+            while not (batch.terminated[0] or batch.truncated[0] or stop.is_set()):
+                batch.step(*player.act(batch))
+                if batch.games["steps"][0] % PROGRESS_STEPS == 0:
+                    report(len(parts) * games.max_ticks + int(batch.games["ticks"][0]))
+            # A game whose machine failed says nothing: it is played again.
+            if batch.games["status"][0] != LOST:
+                parts.append(_outcomes(batch))
+    return _joined(parts)
+
+
+def _outcomes(batch: GameBatch) -> Outcomes:
     return Outcomes(
         scores=batch.games["score"].copy(),
         levels=batch.ram["cur_wave"].astype(np.int64) + 1,
         ticks=batch.games["ticks"].copy(),
         truncated=batch.truncated.copy(),
         deaths=batch.games["deaths"].astype(np.int64),
+    )
+
+
+def _joined(parts: list[Outcomes]) -> Outcomes:
+    names = [field.name for field in fields(Outcomes)]
+    return Outcomes(
+        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import numpy as np
 
+from tempest_agent.envs.backend import make_batch
 from tempest_agent.envs.batch import GameBatch
 from tempest_agent.envs.controls import needs_no_input
 from tempest_agent.evaluation import Games
@@ -19,17 +21,18 @@ def play_ticks(choice: PlayerChoice, games: Games, number: int) -> Iterator[Game
     seen, so those get inputs at rest and no decision, which is what skipping means; the game is
     the same to the last byte.
     """
-    batch = GameBatch(1, games.settings(1, skip_idle=False), observe=choice.sees_features)
-    batch.reset(seeds=[games.game_seed(number)])
-    player = choice.make(np.array([number]), games.seed)
-    rest = np.zeros(1, np.int8), np.zeros(1, np.uint8)
-    action, held = rest, 0
-    yield batch
-    while not (batch.terminated[0] or batch.truncated[0]):
-        if needs_no_input(batch.ram[0]):
-            action, held = rest, 0
-        elif held == 0:
-            action, held = player.act(batch), choice.frame_skip
-        batch.step(*action)
-        held = max(held - 1, 0)
+    settings = games.settings(1, skip_idle=False)
+    with closing(make_batch(1, settings, games.machine, observe=choice.sees_features)) as batch:
+        batch.reset(seeds=[games.game_seed(number)])
+        player = choice.make(np.array([number]), games.seed)
+        rest = np.zeros(1, np.int8), np.zeros(1, np.uint8)
+        action, held = rest, 0
         yield batch
+        while not (batch.terminated[0] or batch.truncated[0]):
+            if needs_no_input(batch.ram[0]):
+                action, held = rest, 0
+            elif held == 0:
+                action, held = player.act(batch), choice.frame_skip
+            batch.step(*action)
+            held = max(held - 1, 0)
+            yield batch

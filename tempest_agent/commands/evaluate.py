@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from tempest_agent.commands.machine import backend_option, machine_errors, machine_from
 from tempest_agent.commands.output import (
     json_option,
     only_results_on_stdout,
@@ -22,13 +23,7 @@ from tempest_agent.commands.parameters import COUNT, INPUT_DELAY, LEVELS, SEED, 
 @click.option("--episodes", type=COUNT, default=100, show_default=True, help="Games to play.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the games.")
 @click.option("--level", type=LEVELS, default=1, show_default=True, help="Level to start from.")
-@click.option(
-    "--backend",
-    type=click.Choice(["sim"]),
-    default="sim",
-    show_default=True,
-    help="What the games run on: the simulator.",
-)
+@backend_option
 @click.option(
     "--max-ticks",
     type=COUNT,
@@ -54,7 +49,8 @@ from tempest_agent.commands.parameters import COUNT, INPUT_DELAY, LEVELS, SEED, 
     "--threads",
     type=click.IntRange(1, 64),
     default=lambda: min(2, os.cpu_count() or 1),
-    help="Games are divided over this many threads; the scores are the same.  [default: 2]",
+    help="The games are divided over this many threads, each with a MAME of its own where asked "
+    "for; the scores are the same.  [default: 2]",
 )
 @json_option
 def evaluate(
@@ -68,20 +64,22 @@ def evaluate(
     bonus_life: int | str,
     threads: int,
     as_json: bool,
+    **machine_options: Any,
 ) -> None:
     """Play a fixed set of greedy games, each to its end, and print the raw scores.
 
     Without options this is the standard evaluation: 100 games from level 1 with the machine's
     default switches, each cut after 30,000 ticks (18 minutes of play).
     """
-    with only_results_on_stdout():
+    with only_results_on_stdout(), machine_errors():
         from tempest_agent.evaluation import Games, play_games, summary
         from tempest_agent.players import find_player
         from tempest_agent.progress import Progress
 
         player = find_player(policy)
         click.echo(player.description, err=True)
-        games = Games(episodes, seed, level, max_ticks, input_delay, bonus_life)
+        machine = machine_from(backend, **machine_options)
+        games = Games(episodes, seed, level, max_ticks, input_delay, bonus_life, machine)
         began = time.monotonic()
         with Progress(episodes * max_ticks, "ticks", f"eval {player.name}") as progress:
             outcomes = play_games(player, games, threads, progress.update)

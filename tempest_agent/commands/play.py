@@ -6,10 +6,16 @@ import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from tempest_agent.commands.machine import (
+    backend_option,
+    machine_errors,
+    machine_from,
+    require_display,
+)
 from tempest_agent.commands.parameters import COUNT, LEVELS, SEED
 from tempest_agent.errors import UserError
 
@@ -21,7 +27,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("player", metavar="CHECKPOINT|latest|expert|novice|novice-strong|random|human")
-@click.option("--render", is_flag=True, help="Show the game in a window, at the game's speed.")
+@click.option(
+    "--render",
+    is_flag=True,
+    help="Show the game in a window (with --backend mame: MAME's own), at the game's speed.",
+)
 @click.option("--record", type=click.Path(path_type=Path), help="Film the games (FILE.mp4).")
 @click.option("--level", type=LEVELS, default=1, show_default=True, help="Level to start from.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the games.")
@@ -33,6 +43,7 @@ if TYPE_CHECKING:
     show_default=True,
     help="Ticks after which a game is cut (27.34 a second).",
 )
+@backend_option
 def play(
     player: str,
     render: bool,
@@ -41,6 +52,8 @@ def play(
     seed: int,
     episodes: int,
     max_ticks: int,
+    backend: str,
+    **machine_options: Any,
 ) -> None:
     """Play games to look at, and print how each ended.
 
@@ -53,9 +66,13 @@ def play(
 
     keyboard = _keyboard() if player == "human" else None
     choice = _choice(player, keyboard)
-    games = Games(episodes, seed, level, max_ticks)
-    with ExitStack() as opened:
-        show = _audience(opened, choice.name, render or keyboard is not None, record, keyboard)
+    own_window = keyboard is not None or (render and backend == "sim")
+    if render and not own_window:
+        require_display()
+    machine = machine_from(backend, **machine_options, window=render and not own_window)
+    games = Games(episodes, seed, level, max_ticks, machine=machine)
+    with machine_errors(), ExitStack() as opened:
+        show = _audience(opened, choice.name, own_window, record, keyboard)
         click.echo(choice.description, err=True)
         progress = opened.enter_context(Progress(episodes * max_ticks, "ticks", "play"))
         for number in range(episodes):

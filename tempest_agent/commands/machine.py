@@ -1,0 +1,111 @@
+"""What commands need to play on the real machine: their options and their errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tempest_agent.errors import UserError
+
+if TYPE_CHECKING:
+    from tempest_agent.envs.mame.options import MameOptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ROM_OPTIONS = (
+    click.option(
+        "--rom-path",
+        type=click.Path(path_type=Path),
+        help="Folder with your own tempest1.zip (Tempest rev 1), for --backend mame.",
+    ),
+    click.option("--mame", "mame_path", help="The program MAME.  [default: the installed one]"),
+    click.option("--any-roms", is_flag=True, help="Accept ROM files with wrong checksums."),
+    click.option(
+        "--random-bytes",
+        type=click.Choice(["machine", "simulator"]),
+        default="machine",
+        show_default=True,
+        help="Where the real game's chance comes from: its own chips, or the simulator's stream.",
+    ),
+)
+
+
+def rom_options(command: F) -> F:
+    """The options of the real machine, given to ``command`` as keywords for ``machine_from``."""
+    for option in reversed(_ROM_OPTIONS):
+        command = option(command)
+    return command
+
+
+def backend_option(command: F) -> F:
+    """The option ``--backend`` and, with it, those of the real machine."""
+    option = click.option(
+        "--backend",
+        type=click.Choice(["sim", "mame"]),
+        default="sim",
+        show_default=True,
+        help="What the games run on: the simulator, or the real game in MAME.",
+    )
+    return option(rom_options(command))
+
+
+def machine_from(
+    backend: str,
+    rom_path: Path | None,
+    mame_path: str | None,
+    any_roms: bool,
+    random_bytes: str,
+    *,
+    window: bool = False,
+) -> MameOptions | None:
+    """The machine that a command's options ask for; ``None`` for the simulator.
+
+    Raises ``UserError`` for options that do not belong together.
+    """
+    from tempest_agent.envs.mame.options import MameOptions
+
+    if backend == "sim":
+        given = {"--rom-path": rom_path, "--mame": mame_path, "--any-roms": any_roms}
+        for name, value in given.items():
+            if value:
+                raise UserError(f"{name} is for the real game only: add --backend mame")
+        return None
+    if rom_path is None:
+        raise UserError("--backend mame needs --rom-path, the folder with your own tempest1.zip")
+    return MameOptions(
+        rom_path,
+        mame_path=mame_path,
+        strict_roms=not any_roms,
+        random_bytes=random_bytes,
+        mame_window=window,
+    )
+
+
+def require_display() -> None:
+    """``UserError`` where MAME's window has no display to open on."""
+    if sys.platform == "linux" and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    ):
+        raise UserError(
+            "MAME's window needs a display and there is none (DISPLAY is not set): "
+            "leave --render out, or film the game with --record FILE.mp4"
+        )
+
+
+@contextmanager
+def machine_errors() -> Iterator[None]:
+    """Turn what goes wrong with MAME into one line for the user."""
+    from tempest_agent.envs.mame.errors import MachineError, MameError
+
+    try:
+        yield
+    except MameError as error:
+        raise UserError(str(error)) from error
+    except MachineError as error:
+        raise UserError(f"{error}; the machine failed too often in a row") from error
