@@ -6,6 +6,7 @@ game's image, on its number, and on nothing that other games do.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
@@ -175,7 +176,10 @@ def _checkpoint(path: Path) -> PlayerChoice:
     from tempest_agent.agent.policy import load_policy
 
     torch.set_num_threads(1)  # Games are divided over threads; more inside of each would compete.
-    return network_choice(load_policy(path), str(path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own, on files that are refused with one line
+        policy = load_policy(path)
+    return network_choice(policy, str(path))
 
 
 def network_choice(policy: Policy, name: str) -> PlayerChoice:

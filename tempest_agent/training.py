@@ -15,6 +15,7 @@ from typing import Any
 from tempest_agent.agent.policy import load_policy
 from tempest_agent.agent.trainer import Trainer
 from tempest_agent.config import Config, to_dict
+from tempest_agent.errors import UserError
 from tempest_agent.evaluation import Games, play_games, summary
 from tempest_agent.metrics_log import MetricsLog
 from tempest_agent.players import network_choice
@@ -84,6 +85,11 @@ class Session:
         require_writable(LATEST.parent)
         run = find_run(path)
         trainer = Trainer.resume(path if path is not None and path.is_file() else run, steps=steps)
+        if steps is not None and steps < trainer.steps:
+            raise UserError(
+                f"--steps {steps} is below the {trainer.steps} decisions that {run} has played: "
+                "it is the length of the whole run, so give more, or leave it out"
+            )
         record_start(run, trainer.steps)
         return cls(trainer, run, MetricsLog(run, trainer.steps), eval_games)
 
