@@ -76,9 +76,15 @@ def evaluate(
         from tempest_agent.players import find_player
         from tempest_agent.progress import Progress
 
+        machine = machine_from(backend, **machine_options)
         player = find_player(policy)
         click.echo(player.description, err=True)
-        machine = machine_from(backend, **machine_options)
+        if player.trained_delay not in (None, input_delay):
+            click.echo(
+                f"note: it was trained with an input delay of {player.trained_delay} ticks "
+                f"and plays with {input_delay} (--input-delay)",
+                err=True,
+            )
         games = Games(episodes, seed, level, max_ticks, input_delay, bonus_life, machine)
         began = time.monotonic()
         with Progress(episodes * max_ticks, "ticks", f"eval {player.name}") as progress:
