@@ -143,6 +143,39 @@ def test_a_spike_at_the_very_bottom_disappears_for_one_point() -> None:
     assert (stage.ram["spike_depth"][5], stage.score) == (0, 1)
 
 
+@pytest.mark.parametrize(
+    ("cargo", "program", "near_program", "flags"),
+    [
+        (1, 0x0B, PROGRAM["STRAIGHT"], [0x40, 0x40]),
+        (2, PROGRAM["PULSAR"], PROGRAM["PULSAR"], [0x40, 0x00]),
+        (3, PROGRAM["FUSE"], PROGRAM["FUSE"], [0x00, 0x00]),
+    ],
+)
+def test_children_of_a_tanker_near_the_rim_are_simpler(
+    cargo: int, program: int, near_program: int, flags: list[int]
+) -> None:
+    """Shot at 0x20 they are the wave's own; from 0x1F on the tanker opens by itself."""
+    shot, climbed = Stage(66), Stage(66)
+    for stage, fraction in ((shot, 0xF8), (climbed, 0xF7)):
+        # Tankers of level 66 climb 0x05F8/256 a tick: to 0x20.00 and to 0x1F.FF.
+        stage.put_enemy(m.TANKER, depth=0x25, cargo=cargo)
+        stage.ram["enemy_depth_frac"][6] = fraction
+    shot.put_shot(depth=0x15)
+    shot.tick()
+    assert shot.score > 0
+    climbed.tick()
+    assert climbed.score == 0
+    for stage, expected, flag in ((shot, program, flags[0]), (climbed, near_program, flags[1])):
+        assert stage.ram["enemies_in_well"] == 2
+        # The first child has taken the tanker's slot, and moves from the next tick on.
+        assert stage.ram["enemy_script_pc"][6] == expected
+        assert stage.ram["enemy_flags"][6] == flag
+        assert stage.ram["enemy_lane"][6] == 4
+        assert stage.ram["enemy_lane"][5] == 6
+    assert shot.ram["enemy_depth"][6] == 0x20
+    assert climbed.ram["enemy_depth"][6] == 0x1F
+
+
 # ---- bonus lives and start bonus -------------------------------------------------------------
 
 
