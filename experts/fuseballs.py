@@ -17,6 +17,7 @@ from tempest_agent.envs.arcade.memory import (
 
 from .plan import HORIZON, LETHAL, mark_span
 from .scripts import FUSE_ROLL_WAITING
+from .waiting import queue_may_be_empty
 from .walkers import kind_speed, ticks_to_depth
 
 TURNS_BELOW_RIM_BEFORE = 17
@@ -58,11 +59,14 @@ def forecast_fuseball(ram: Ram, slot: int, danger: Any) -> None:
             spoke = (spoke + 1) & 15
         if ram.enemy_depth[slot] == RIM_DEPTH:
             mark_span(danger, 0, start, lane, LETHAL)
-            if ram.queue_count == 0 or down:
+            if down or queue_may_be_empty(ram, start):
                 mark_spoke(danger, start, spoke)
             return
         down = not down
-    if down or (ram.cur_wave < TURNS_BELOW_RIM_BEFORE and ram.queue_count != 0):
+    if down:
         return
     arrival = ticks_to_depth(ram, slot, kind_speed(ram, FUSEBALL), (RIM_DEPTH + 1) * 256)
-    mark_spoke(danger, start + arrival, spoke)
+    tick = start + arrival
+    if ram.cur_wave < TURNS_BELOW_RIM_BEFORE and not queue_may_be_empty(ram, tick):
+        return
+    mark_spoke(danger, tick, spoke)

@@ -17,6 +17,7 @@ from .flips import flip_landing, flip_length, flip_steps_left, next_direction
 from .plan import HORIZON, LETHAL, Plan, mark, mark_span
 from .scripts import PULSAR as PULSAR_SCRIPT
 from .scripts import PULSAR_LINGERS, PULSAR_MOVED
+from .waiting import queue_may_be_empty
 from .walkers import GRAB_TICKS, kind_speed, ticks_to_depth
 
 PULSE_TOP = 15
@@ -94,10 +95,10 @@ def forecast_pulsar(ram: Ram, plan: Plan, slot: int, player_lane: int) -> None:
         return
     lane = np.int64(ram.enemy_lane[slot]) & 15
     flip = ticks_before_flip(ram, plan, slot)
-    if ram.queue_count == 0 and not ram.enemy_flags[slot] & FLAG_MOVING_DOWN:
+    if not ram.enemy_flags[slot] & FLAG_MOVING_DOWN:
         # With an empty queue it does not turn at the rim: it arrives, grabs, and walks.
         arrival = ticks_to_depth(ram, slot, kind_speed(ram, PULSAR), (RIM_DEPTH + 1) * 256)
-        if arrival < flip:
+        if arrival < flip and queue_may_be_empty(ram, arrival):
             mark_pulses(plan, potent, arrival + 1, lane)
             mark_span(plan.danger, arrival, arrival + GRAB_TICKS, lane, LETHAL)
             return

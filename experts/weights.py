@@ -54,7 +54,7 @@ class Weights:
     """Cost of a lane in the ticks in which an enemy may arrive there, if it does not flip first."""
     travel_cost: float = 0.01
     """Cost of moving one lane, so that equal lanes do not attract in turn."""
-    shot_reserve: int = 0
+    shot_reserve: int = 1
     """Shots of the eight that are kept for enemies at the muzzle."""
     idle_shots: int = 5
     """With fewer shots than this in flight, fire although nothing is in the lane."""
