@@ -43,9 +43,12 @@ def setting(
 class GameConfig:
     """The games that are played for training."""
 
-    frame_skip: int = setting(2, "Game ticks that one decision lasts.", low=1, high=16)
+    frame_skip: int = setting(1, "Game ticks that one decision lasts.", low=1, high=16)
     start_levels: tuple[int, ...] = setting(
-        (1,), "Levels a training game may start at; each game draws one.", low=1, high=99
+        (1, 1, 1, 9, 17, 25),
+        "Levels a training game may start at; each game draws one entry.",
+        low=1,
+        high=99,
     )
     lives: int = setting(3, "Lives at the start of a game (2 to 5).", low=2, high=5)
     bonus_life: int = setting(

@@ -180,7 +180,7 @@ def test_a_crafted_file_is_refused_and_not_executed(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     torch.save({"format": "tempest-agent checkpoint", "x": Payload()}, tmp_path / "evil.pt")
-    (tmp_path / "raw.pt").write_bytes(pickle.dumps(Payload()))
+    (tmp_path / "raw.pt").write_bytes(pickle.dumps(Payload(), protocol=2))
     for name in ("evil.pt", "raw.pt"):
         with pytest.raises(UserError, match=name) as caught:
             load_policy(tmp_path / name)

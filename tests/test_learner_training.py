@@ -35,7 +35,7 @@ def greedy_reward(path: Path) -> float:
 @pytest.mark.parametrize("spinner_head", ["functional", "knots"])
 def test_values_alone_find_the_best_action(tmp_path: Path, spinner_head: str) -> None:
     config = small(
-        "run.steps=24000", "teacher.expert_ratio_start=0", "teacher.expert_ratio_floor=0",
+        "run.steps=16000", "teacher.expert_ratio_start=0", "teacher.expert_ratio_floor=0",
         f"network.spinner_head={spinner_head}", "exploration.epsilon_max=1",
         "exploration.epsilon_min=0.3", "exploration.hold_max=1",
     )  # fmt: skip
@@ -69,7 +69,7 @@ def test_a_teacher_is_copied_before_values_are_known(tmp_path: Path, spinner_hea
     ],
 )
 def test_every_variant_learns(tmp_path: Path, override: str) -> None:
-    config = small("run.steps=8000", override, "run.save_replay=false")
+    config = small("run.steps=4800", override, "run.save_replay=false")
     trainer = Trainer(config, tmp_path, games=FakeGames(16, 0), teacher=FakeTeacher())
     result = trainer.run()
     assert greedy_reward(Path(result["checkpoint"])) > 0.5

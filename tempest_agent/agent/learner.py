@@ -14,6 +14,7 @@ from tempest_agent.config import Config
 from .accumulation import Accumulator, resolve_precision
 from .actions import pair_mask, to_counts, to_unit
 from .imitation import cross_entropy, margin, resemblance
+from .inference import InferenceCopy
 from .losses import VALUE_LOSSES
 from .metrics import Metrics
 from .networks import Heads, Layout, QNetwork
@@ -69,6 +70,8 @@ class Learner:
             resolve_precision(learner.precision, device),
             device,
         )
+        self._fast_online = InferenceCopy(self.online, self.accumulator.dtype)
+        self._fast_target = InferenceCopy(self.followers.target, self.accumulator.dtype)
         self.row_loss = VALUE_LOSSES[learner.loss]
         self.updates = 0
         self.metrics = Metrics()
@@ -78,9 +81,7 @@ class Learner:
         self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """Greedy actions of the network as it is being trained."""
-        observation = self._observation(codes)
-        with self.accumulator.autocast():
-            heads = self.online(observation)
+        heads = self._fast_online(self._observation(codes))
         legal = pair_mask(torch.from_numpy(zap_legal).to(self.device))
         choice = choose(self.online, heads, legal)
         spin: NDArray[np.int8] = to_counts(choice.position).cpu().numpy()
@@ -115,7 +116,9 @@ class Learner:
             errors[first:last] = error
         if self.accumulator.finish():
             self.updates += 1
-            self.followers.update(self.updates)
+            self._fast_online.refresh()
+            if self.followers.update(self.updates):
+                self._fast_target.refresh()
             self.metrics.mean("grad_norm", self.accumulator.grad_norm)
             self.metrics.highest("grad_norm_max", self.accumulator.grad_norm)
         host: NDArray[np.float32] = errors.cpu().numpy()
@@ -124,9 +127,8 @@ class Learner:
     @torch.no_grad()
     def _targets(self, batch: Batch) -> Tensor:
         following = self._observation(batch.next_codes)
-        with self.accumulator.autocast():
-            online: Heads = self.online(following)
-            target_values = self.followers.target(following).values
+        online = self._fast_online(following)
+        target_values = self._fast_target(following).values
         legal = pair_mask(torch.from_numpy(batch.next_zap_legal).to(self.device))
         choice = choose(self.online, online, legal)
         raw = n_step_target(
@@ -238,3 +240,5 @@ class Learner:
         self.optimizer.load_state_dict(state["optimizer"])
         self.accumulator.load_state_dict(state["accumulator"])
         self.updates = int(state["updates"])
+        self._fast_online.refresh()
+        self._fast_target.refresh()

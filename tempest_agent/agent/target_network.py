@@ -36,14 +36,16 @@ class Followers(Generic[Network]):
         self.average = copy.deepcopy(online).requires_grad_(False)
 
     @torch.no_grad()
-    def update(self, updates: int) -> None:
-        """Move after update number ``updates`` (the first is 1)."""
+    def update(self, updates: int) -> bool:
+        """Move after update number ``updates`` (the first is 1); True if the target moved."""
         online = _tensors(self.online)
         # Early on the average of few updates is a plain mean, not the initial weights.
         decay = min(self.ema_decay, (1.0 + updates) / (10.0 + updates))
         torch._foreach_lerp_(_tensors(self.average), online, 1.0 - decay)
-        if updates % self.interval == 0:
+        moves = updates % self.interval == 0
+        if moves:
             torch._foreach_lerp_(_tensors(self.target), online, self.tau)
+        return moves
 
 
 def _tensors(network: nn.Module) -> list[Tensor]:
