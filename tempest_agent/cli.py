@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "play": ("play", "play", "Watch or film a game, or play one yourself."),
     "eval": ("evaluate", "evaluate", "Score a policy over a fixed set of games."),
     "verify": ("verify", "verify", "Compare the simulator with recordings of the machine."),
+    "record": ("record", "record", "Record your own machine (MAME and ROMs) for verify."),
     "bench": ("bench", "bench", "Measure speed, as ratios where there is a baseline."),
 }
 """Command -> module in ``tempest_agent.commands``, function in it, and what it does.

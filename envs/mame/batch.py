@@ -100,6 +100,38 @@ class MameBatch(GameBatch):
                 machine.close()
         self._machines = [None] * self.num_games
 
+    def frame(self, at: int) -> Frame:
+        """The tick at which game ``at``'s machine stands."""
+        machine = self._running_machine(at)
+        if machine.frame is None:
+            raise MachineError("it does not stand at a tick", machine.phase)
+        return machine.frame
+
+    def command(self, at: int, commands: bytes, seconds: float | None = None) -> Frame:
+        """Give game ``at``'s machine ``commands`` by hand; the game is no longer a fair one.
+
+        ``seconds``: until the next tick must be there.  Raises ``MachineError``.
+        """
+
+        def say(_frame: Frame) -> Dialogue[Frame]:
+            machine.time_for_answer = seconds
+            frame = yield commands
+            machine.time_for_answer = None
+            return frame
+
+        machine = self._running_machine(at)
+        result = converse({machine: say})[machine]
+        if isinstance(result, MachineError):
+            raise result
+        as_bytes(self.ram)[at] = result.ram
+        return result
+
+    def __enter__(self) -> MameBatch:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
     def _step_chunk(
         self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], start: int, stop: int
     ) -> None:
@@ -218,10 +250,12 @@ class MameBatch(GameBatch):
     def _running_machine(self, at: int) -> MameMachine:
         machine = self._machines[at]
         if machine is None or not machine.alive:
-            machine = MameMachine(self.machine, switches(self._options[0]))
-            self._machines[at] = machine
+            machine = self._machines[at] = self._new_machine()
             self._starters[at] = GameStarter(self.machine)
         return machine
+
+    def _new_machine(self) -> MameMachine:
+        return MameMachine(self.machine, switches(self._options[0]))
 
     def _start_game(self, at: int, game: NewGame, frame: Frame) -> Dialogue[Frame]:
         machine = self._machines[at]

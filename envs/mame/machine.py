@@ -33,7 +33,9 @@ class MameMachine:
         options: how MAME is run.
         setup: commands that it is given before the machine's first instruction.
 
-    ``frame`` is the tick at which it stands; ``None`` while it is on its way.
+    ``frame`` is the tick at which it stands; ``None`` while it is on its way.  ``listener`` hears
+    of every tick and of the commands given at it.  ``time_for_answer``: seconds that the next
+    answers may take, where the options' limits do not fit.
     """
 
     def __init__(self, options: MameOptions, setup: bytes = b"") -> None:
@@ -41,6 +43,8 @@ class MameMachine:
         self.frame: Frame | None = None
         self.phase = "starting"
         self.version = ""
+        self.time_for_answer: float | None = None
+        self.listener: Callable[[Frame, bytes], None] | None = None
         self._setup = setup
         self._buffer = bytearray()
         self._process = MameProcess(options)
@@ -62,15 +66,17 @@ class MameMachine:
         """File descriptor that becomes readable with the next tick."""
         return self._process.images
 
-    def send(self, commands: bytes, seconds: float | None = None) -> None:
-        """Give it ``commands``; it has ``seconds`` (``answer_timeout``) to reach the next tick.
+    def send(self, commands: bytes) -> None:
+        """Give it ``commands``; it has a limited time to reach the next tick.
 
         Raises ``MachineError`` where it is gone.
         """
         if not self.alive:
             raise MachineError("it has already ended", self.phase)
+        if self.listener is not None and self.frame is not None:
+            self.listener(self.frame, commands)
         self.frame = None
-        self.deadline = time.monotonic() + (seconds or self.options.answer_timeout)
+        self.deadline = time.monotonic() + self._patience
         try:
             sent = os.write(self._process.commands, commands)
         except BrokenPipeError:
@@ -105,9 +111,7 @@ class MameMachine:
 
     def overdue(self) -> MachineError:
         """End the process because its time is up."""
-        limit = self.options.start_timeout if self.phase == "starting" else None
-        seconds = limit or self.options.answer_timeout
-        return self.fail(f"it has not answered within {seconds:g} s")
+        return self.fail(f"it has not answered within {self._patience:g} s")
 
     def close(self) -> None:
         """End MAME and remove its folder; may be called twice."""
@@ -117,6 +121,13 @@ class MameMachine:
         """In a forked child: the machine belongs to the parent."""
         if self._finalizer.detach() is not None:
             self._process.abandon()
+
+    @property
+    def _patience(self) -> float:
+        if self.time_for_answer is not None:
+            return self.time_for_answer
+        starting = self.phase == "starting"
+        return self.options.start_timeout if starting else self.options.answer_timeout
 
     def _parse(self) -> Frame | None:
         try:
@@ -156,7 +167,7 @@ class MameMachine:
                 f"the set {ROM_SET} (wrong checksum): get the set of Tempest rev 1, or allow it "
                 "with strict_roms=False (--any-roms)"
             )
-        self.send(self._setup + protocol.carry_on(), self.options.start_timeout)
+        self.send(self._setup + protocol.carry_on())
 
     def _ended(self) -> Exception:
         missing = self._process.missing_roms()

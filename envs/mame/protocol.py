@@ -32,6 +32,8 @@ MESSAGE_MAX = 1 << 22
 """More bytes than any message has: a longer one is nonsense."""
 
 TICK_CELL = 0x53
+BUTTONS = BUTTON_FIRE | BUTTON_ZAP
+"""The bits of cells 0x4D and 0x4E that ``go`` sets or clears."""
 
 ENTRY_DTYPE = np.dtype(
     [
@@ -124,6 +126,17 @@ def _frame(payload: bytes) -> Frame:
 
 def _command(letter: bytes, payload: bytes = b"") -> bytes:
     return letter + len(payload).to_bytes(2, "little") + payload
+
+
+def split(commands: bytes) -> list[tuple[bytes, bytes]]:
+    """Letters and payloads of ``commands``, in their order."""
+    found: list[tuple[bytes, bytes]] = []
+    at = 0
+    while at < len(commands):
+        end = at + 3 + int.from_bytes(commands[at + 1 : at + 3], "little")
+        found.append((commands[at : at + 1], commands[at + 3 : end]))
+        at = end
+    return found
 
 
 def go(spin: int = 0, fire: bool = False, zap: bool = False) -> bytes:

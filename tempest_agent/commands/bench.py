@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import click
 
+from tempest_agent.commands.machine import backend_option, machine_errors, machine_from
 from tempest_agent.commands.output import (
     json_option,
     only_results_on_stdout,
     print_json,
     print_table,
 )
+from tempest_agent.errors import UserError
 
 
 class Figure(TypedDict):
@@ -40,16 +42,24 @@ def figure(value: float | None, unit: str, baseline: float | None = None) -> Fig
 
 @click.command()
 @click.argument("target", type=click.Choice(list(TARGETS)), default="env")
+@backend_option
 @json_option
-def bench(target: str, as_json: bool) -> None:
+def bench(target: str, backend: str, as_json: bool, **machine_options: Any) -> None:
     """Measure the speed of a part: env (default), render or train.
 
-    Ratios are to a baseline that is measured in the same run.
+    Ratios are to a baseline that is measured in the same run.  `bench env --backend mame` measures
+    what the bridge to the real game costs.
     """
-    with only_results_on_stdout():
-        figures: dict[str, Figure] = import_module(
-            f"tempest_agent.commands.{TARGETS[target]}"
-        ).measure()
+    machine = machine_from(backend, **machine_options)
+    if machine is not None and target != "env":
+        raise UserError(f"bench {target} is about the simulator: leave --backend out")
+    with only_results_on_stdout(), machine_errors():
+        if machine is not None:
+            figures: dict[str, Figure] = import_module("tempest_agent.commands.bench_mame").measure(
+                machine
+            )
+        else:
+            figures = import_module(f"tempest_agent.commands.{TARGETS[target]}").measure()
     if as_json:
         print_json({"name": target, "figures": figures})
     else:

@@ -40,6 +40,11 @@ random_byte:
     STA $07F1
     RTS
 
+.org $A270
+held_buttons:                   ; where the game looks whether fire is held
+    LDA $4D
+    RTS
+
 .org $B000
 pause:                          ; state 0A
     LDA $03
@@ -205,7 +210,7 @@ play:                           ; state 04
     BMI dead
     JSR turn
     JSR random_byte
-    LDA $4D
+    JSR held_buttons
     AND #$10
     BEQ play_zap
     SED

@@ -1,0 +1,75 @@
+"""``tempest-agent record``: a recording of your own machine, for ``verify``."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tempest_agent.commands.machine import machine_errors, machine_from, rom_options
+from tempest_agent.commands.output import only_results_on_stdout
+from tempest_agent.commands.parameters import COUNT, LEVELS, SEED
+from tempest_agent.errors import UserError
+
+
+@click.command()
+@click.argument("out", metavar="OUT.npz", type=click.Path(path_type=Path))
+@click.option(
+    "--policy", default="expert", show_default=True, help="expert, random, or as in eval."
+)
+@click.option("--level", type=LEVELS, default=1, show_default=True, help="Level to start from.")
+@click.option("--ticks", type=COUNT, default=2000, show_default=True, help="Ticks to record.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the games.")
+@rom_options
+def record(
+    out: Path, policy: str, level: int, ticks: int, seed: int, **machine_options: Any
+) -> None:
+    """Play the real game in MAME and record every tick of it.
+
+    `tempest-agent verify OUT.npz` then compares the simulator with it, byte by byte. A game that
+    is over is followed by another one.
+    """
+    if out.suffix != ".npz":
+        raise UserError(f"{out} is no name of a recording: end it with .npz")
+    if not out.parent.is_dir():
+        raise UserError(f"there is no folder {out.parent} to put {out.name} in: make it first")
+    machine = machine_from("mame", **machine_options)
+    assert machine is not None
+    with only_results_on_stdout(), machine_errors():
+        from tempest_agent.envs.mame.recorder import Recorder, RecordingBatch, write_recording
+        from tempest_agent.evaluation import Games
+        from tempest_agent.playback import play_ticks_of
+        from tempest_agent.players import find_player
+        from tempest_agent.progress import Progress
+
+        choice = find_player(policy)
+        # The tick after a machine's failure would not be the one before it plus one.
+        machine = dataclasses.replace(machine, max_restarts=0)
+        games = Games(seed=seed, level=level, max_ticks=2**62)
+        recorder = Recorder(ticks)
+        settings = games.settings(1, skip_idle=False)
+        batch = RecordingBatch(settings, machine, recorder, choice.sees_features)
+        with batch, Progress(ticks, "ticks", "record") as progress:
+            for number in count():
+                for _ in play_ticks_of(batch, choice, games, number):
+                    progress.update(len(recorder.logs))
+                    if recorder.complete:
+                        break
+                if recorder.complete:
+                    break
+        meta = {
+            "mame": f"mame={batch.version} rom=tempest1",
+            "level": level,
+            "policy": choice.name,
+            "seed": seed,
+            "level_override": None,
+            "lives_poke": None,
+            "controls": "written into RAM at the start of each tick",
+            "random_bytes": machine.random_bytes,
+            "games": number + 1,
+        }
+        write_recording(out, recorder.arrays(meta))
+    click.echo(f"{out}: {ticks:,} ticks; compare with: tempest-agent verify {out}")
