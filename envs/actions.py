@@ -32,7 +32,7 @@ BUTTON_PAIRS = 4
 
 def spinner_counts(spinner: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
     """Knob counts of spinner values, rounded and cut to -31..31.  ``ValueError`` for NaN."""
-    scaled = np.rint(np.clip(spinner, -1.0, 1.0) * SPINNER_MAX)
+    scaled = np.rint(np.minimum(np.maximum(spinner, -1.0), 1.0) * SPINNER_MAX)
     if np.isnan(scaled).any():
         raise ValueError(
             "action: the spinner is nan, probably the output of a diverged network; "

@@ -54,6 +54,10 @@ class GameBatch:
     terminated.  Without ``autoreset`` a finished game stays as it is, its flag stays set and its
     points are 0, until it is reset; with it a new game begins within the same step.
 
+    The games are the machine's, byte for byte, with one exception: where it would count more
+    nymphs than its 64 places hold (hard setting, levels 96 to 99) and the level could never end,
+    the count is 64.
+
     The result does not depend on ``num_threads``.  Instances can be pickled and survive a fork.
     """
 

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .game_step import LOST, TRUNCATED
+from .game_step import LOST, TERMINATED, TRUNCATED
 from .outcome import DEATH_CAUSES
 
 TIME_LIMIT = "time_limit"
 MACHINE_LOST = "machine_lost"
-_CAUSES = np.array([*DEATH_CAUSES, ""], object)
-"""Names by cause; -1, for none, is the last."""
+_CAUSES = np.array(DEATH_CAUSES, object)
 
 
 def describe_games(games: NDArray[np.void], ram: NDArray[np.void]) -> dict[str, NDArray[Any]]:
@@ -27,21 +26,35 @@ def describe_games(games: NDArray[np.void], ram: NDArray[np.void]) -> dict[str, 
     ``"time_limit"`` when it was truncated, ``"machine_lost"`` when the MAME that played it failed.
     Causes are those of ``DEATH_CAUSES``.
     """
-    status = games["status"]
-    over = status != 0
-    terminal = np.where(over, _CAUSES[games["last_death"]], "")
-    terminal[status == TRUNCATED] = TIME_LIMIT
-    terminal[status == LOST] = MACHINE_LOST
-    player = ram["player_up"][:, None].astype(np.int64) & 1
+    lives = ram["lives"]
+    second = ram["player_up"] & 1 != 0
     return {
         "score": games["score"].copy(),
         "level": ram["cur_wave"].astype(np.int64) + 1,
-        "lives": np.take_along_axis(ram["lives"], player, 1)[:, 0].astype(np.int64),
+        "lives": np.where(second, lives[:, 1], lives[:, 0]).astype(np.int64),
         "ticks": games["ticks"].copy(),
-        "deaths": games["deaths"].sum(1, dtype=np.int64),
+        "deaths": sum(games["deaths"].T, np.zeros(len(games), np.int64)),
         "idle_ticks": games["step_idle_ticks"].astype(np.int64),
-        "death_cause": _CAUSES[games["step_death"]],
-        "terminal_cause": terminal,
+        "death_cause": _death_causes(games["step_death"]),
+        "terminal_cause": _terminal_causes(games),
         "executed_spin": games["executed_spin"].astype(np.int64),
         "executed_buttons": games["executed_buttons"].astype(np.int64),
     }
+
+
+def _death_causes(causes: NDArray[np.int8]) -> NDArray[np.object_]:
+    names = np.full(len(causes), "", object)
+    died = np.flatnonzero(causes >= 0)
+    names[died] = _CAUSES[causes[died]]
+    return names
+
+
+def _terminal_causes(games: NDArray[np.void]) -> NDArray[np.object_]:
+    status = games["status"]
+    causes = np.full(len(games), "", object)
+    if status.any():
+        over = status == TERMINATED
+        causes[over] = _death_causes(games["last_death"][over])
+        causes[status == TRUNCATED] = TIME_LIMIT
+        causes[status == LOST] = MACHINE_LOST
+    return causes

@@ -254,10 +254,11 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 def _masked(arrays: dict[str, NDArray[Any]], mask: NDArray[np.bool_] | None) -> dict[str, Any]:
     """Info arrays with a mask beside each; entries outside of ``mask`` are blank."""
     info: dict[str, Any] = {}
+    shown = np.ones(len(next(iter(arrays.values()))), np.bool_) if mask is None else mask.copy()
     for name, values in arrays.items():
         if mask is not None and not mask.all():
             blank: Any = None if values.dtype == object else values.dtype.type(0)
             values = np.where(mask, values, blank)
         info[name] = values
-        info[f"_{name}"] = np.ones(len(values), np.bool_) if mask is None else mask.copy()
+        info[f"_{name}"] = shown
     return info

@@ -283,7 +283,7 @@ def test_the_score_goes_on_beyond_six_digits_and_points_do_not_fall() -> None:
     batch.reset(seeds=6)
     batch.ram["score_p1"] = [0x00, 0x99, 0x99]
     spin, buttons = random_actions(400, 4, 3)
-    total = 0
+    total = np.zeros(4, np.int64)
     for step in range(400):
         points = batch.step(spin[step], buttons[step])[0]
         assert (points >= 0).all()
@@ -332,6 +332,25 @@ def test_a_death_on_the_very_last_allowed_tick_is_a_termination() -> None:
                 batch.step(*still)
             assert (batch.terminated[0], batch.truncated[0]) == ends
             assert batch.games["ticks"][0] == limit
+
+
+@pytest.mark.parametrize("level", [95, 96, 97, 98])
+def test_a_level_with_too_many_nymphs_can_still_end(level: int) -> None:
+    """Hard: the machine asks for 64, 65, 66 and 68 nymphs and holds 64."""
+    batch = GameBatch(1, GameSettings(start_level=level, difficulty="hard"))
+    batch.reset(seeds=0)
+    assert batch.ram["queue_count"][0] == (batch.ram["queue_depth"] != 0).sum() == 64
+    for _ in range(2000):
+        # Everybody dies as soon as he is there, the player never.
+        batch.ram["enemy_depth"] = 0
+        batch.ram["enemies_in_well"] = 0
+        batch.ram["kind_count"] = 0
+        batch.ram["enemy_shot_depth"] = 0
+        batch.ram["enemy_shot_count"] = 0
+        batch.step(np.zeros(1, np.int8), np.zeros(1, np.uint8))
+        if batch.ram["game_state"][0] == 0x20:
+            break
+    assert batch.ram["game_state"][0] == 0x20
 
 
 def test_finished_games_stay_as_they_are_until_reset() -> None:

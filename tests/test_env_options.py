@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -133,7 +134,7 @@ def test_discrete_numbers_are_buttons_times_knots_plus_knot(knots: int) -> None:
     form = DiscreteActions(knots)
     numbers = np.arange(4 * knots)
     spin, buttons = form.decode(numbers, 4 * knots)
-    assert form.space.n == 4 * knots
+    assert form.space == spaces.Discrete(4 * knots)
     assert (buttons == numbers // knots).all()
     for pair in range(4):
         assert (spin[pair * knots : (pair + 1) * knots] == knot_counts(knots)).all()

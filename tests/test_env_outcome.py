@@ -56,7 +56,7 @@ def test_the_named_killer_is_the_one_without_which_the_player_lives(
         warping = batch.ram["game_state"] == STATE_WARP
         buttons = random.integers(0, 2, 64, dtype=np.uint8)
         batch.step(random.integers(-8, 9, 64).astype(np.int8), buttons)
-        for game in np.flatnonzero(batch.games["step_deaths"]):
+        for game in np.flatnonzero(batch.games["step_deaths"]).tolist():
             cause = DEATH_CAUSES[batch.games["step_death"][game]]
             checked[cause] += 1
             assert (cause == "spike") == warping[game]

@@ -220,7 +220,7 @@ def test_pickling_keeps_the_games() -> None:
 
 
 def test_vector_wrappers_work() -> None:
-    env = wrappers.vector.RecordEpisodeStatistics(make(max_episode_steps=50))
+    env: Any = wrappers.vector.RecordEpisodeStatistics(make(max_episode_steps=50))
     env = wrappers.vector.NormalizeObservation(env)
     observations, _ = env.reset(seed=0)
     assert observations.shape == (GAMES, NUM_FEATURES)
