@@ -193,7 +193,7 @@ class LearnerConfig:
         "Loss towards the teacher's action.",
         choices=("none", "cross_entropy", "margin"),
     )
-    imitation_weight: float = setting(0.5, "Weight of imitation before the gate.", low=0.0)
+    imitation_weight: float = setting(4.0, "Weight of imitation before the gate.", low=0.0)
     imitation_temperature: float = setting(
         1.0, "Value difference that counts as one unit of preference.", low=1e-6
     )

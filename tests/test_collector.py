@@ -118,6 +118,9 @@ def test_rows_hold_the_executed_action_and_who_made_it() -> None:
         seen += np.bincount(driver, minlength=3)
     assert seen.min() > 0
     figures = play.read()
+    own = ((play.replay.flags[:40] >> 4) & 3) == AGENT
+    assert (figures["moves"], figures["fires"]) == (1.0, 1.0)
+    assert figures["zaps"] == pytest.approx((play.replay.buttons[:40][own] == 3).mean())
     for i, name in enumerate(("agent", "exploration", "expert")):
         assert figures[f"share_{name}"] == pytest.approx(seen[i] / seen.sum())
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
 from tempest_agent.envs.arcade.compiled import kernel
 from tempest_agent.envs.arcade.memory import (
     FUSEBALL,

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
 from tempest_agent.envs.arcade.compiled import kernel
 from tempest_agent.envs.arcade.memory import RAM_DTYPE
 from tempest_agent.experts.escape import choose_lane, spin_towards

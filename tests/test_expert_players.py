@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
 from tempest_agent.envs.arcade.compiled import kernel
 from tempest_agent.envs.arcade.inputs import set_inputs
 from tempest_agent.envs.arcade.memory import RAM_DTYPE, STATE_WARP, as_bytes
@@ -185,7 +186,7 @@ def test_a_dive_ends_as_foreseen(level: int) -> None:
 
 
 def test_an_unknown_teacher_is_named_with_the_nearest() -> None:
-    with pytest.raises(ValueError, match="'novise'.*'novice'"):
+    with pytest.raises(ValueError, match=r"'novise'.*'novice'"):
         make_teacher("novise")
 
 

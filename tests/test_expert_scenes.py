@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+
 from tempest_agent.envs.arcade.memory import (
     FLIPPER,
     FUSEBALL,
@@ -79,9 +80,7 @@ def test_leaves_the_lane_of_an_arriving_shot() -> None:
 
 def test_leaves_a_walker_s_lane_while_it_waits_and_hits_it_at_the_muzzle_when_it_flips() -> None:
     ram = scene()
-    put_enemy(
-        ram, 3, FLIPPER | KIND_CCW, LANE, 0x10, enemy_script_pc=RIM_WAITING, enemy_loop=4
-    )
+    put_enemy(ram, 3, FLIPPER | KIND_CCW, LANE, 0x10, enemy_script_pc=RIM_WAITING, enemy_loop=4)
     waiting = plan_of(ram)
     assert waiting["lane"] == LANE + 1, "the lane into which it will flip"
     ram["enemy_kind"][0, 3] |= KIND_FLIPPING
@@ -131,8 +130,8 @@ def test_leaves_both_lanes_beside_the_spoke_where_a_fuseball_ends_its_roll() -> 
         assert plan["lane"] not in (LANE - 1, LANE)
 
 
-@pytest.mark.parametrize(("flying", "fires"), [(5, True), (6, False), (8, False)])
-def test_keeps_two_shots_in_reserve(flying: int, fires: bool) -> None:
+@pytest.mark.parametrize(("flying", "fires"), [(6, True), (7, False), (8, False)])
+def test_keeps_a_shot_in_reserve(flying: int, fires: bool) -> None:
     ram = scene()
     put_enemy(ram, 3, FLIPPER, LANE, 0x90)
     put_own_shots(ram, flying, (LANE + 8) % 16)
@@ -144,7 +143,7 @@ def test_keeps_two_shots_in_reserve(flying: int, fires: bool) -> None:
 def test_does_not_fire_again_at_an_enemy_towards_which_a_shot_flies() -> None:
     ram = scene()
     put_enemy(ram, 3, FLIPPER, LANE, 0x90)
-    put_own_shots(ram, 3, LANE)
+    put_own_shots(ram, 5, LANE)
     assert plan_of(ram)["fire"] == 0
 
 

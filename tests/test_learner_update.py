@@ -185,7 +185,7 @@ def gradient(parts: list[int], precision: str = "float32") -> tuple[nn.Linear, A
     layer = nn.Linear(3, 1)
     rows, wanted = torch.randn(10, 3), torch.randn(10)
     optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
-    accumulator = Accumulator(optimizer, layer.parameters(), 0.5, precision, CPU)
+    accumulator = Accumulator(optimizer, {"all": layer.parameters()}, 0.5, precision, CPU)
     accumulator.begin()
     first = 0
     for size in parts:
@@ -222,7 +222,7 @@ def test_an_infinite_gradient_skips_the_step_and_is_counted(precision: str) -> N
     layer = nn.Linear(2, 1)
     before = copy.deepcopy(layer.state_dict())
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1)
-    accumulator = Accumulator(optimizer, layer.parameters(), 10.0, precision, CPU)
+    accumulator = Accumulator(optimizer, {"all": layer.parameters()}, 10.0, precision, CPU)
     scale = accumulator.scaler.get_scale()
     accumulator.begin()
     accumulator.backward(layer(torch.ones(1, 2)).sum() * float("inf"), 1.0)
@@ -369,6 +369,9 @@ def test_metrics_of_an_update_equal_a_calculation_by_hand() -> None:
     assert figures["effective_n"] == pytest.approx(batch.horizons.mean())
     assert figures["grad_norm"] == pytest.approx(learner.accumulator.grad_norm.item())
     assert figures["grad_norm"] > 0
+    parts = [figures[f"grad_norm_{part}"] for part in ("encoder", "value", "spinner")]
+    assert min(parts) > 0
+    assert np.linalg.norm(parts) == pytest.approx(figures["grad_norm"], rel=1e-5)
     assert learner.metrics.read() == {}
 
 

@@ -8,7 +8,7 @@ advances neither target nor averages nor schedules.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
@@ -35,7 +35,8 @@ class Accumulator:
 
     Args:
         optimizer: steps when an update ends.
-        parameters: all parameters of the optimiser, for clipping.
+        groups: all parameters of the optimiser by the part of the network they belong to;
+            clipped together, measured apart.
         max_grad_norm: norm above which the gradient is scaled down.
         precision: ``float32``, ``bfloat16`` or ``float16``.
         device: where the parameters are.
@@ -44,13 +45,14 @@ class Accumulator:
     def __init__(
         self,
         optimizer: torch.optim.Optimizer,
-        parameters: Iterable[nn.Parameter],
+        groups: Mapping[str, Iterable[nn.Parameter]],
         max_grad_norm: float,
         precision: str,
         device: torch.device,
     ) -> None:
         self.optimizer = optimizer
-        self.parameters = list(parameters)
+        self.groups = {name: list(group) for name, group in groups.items()}
+        self.parameters = [p for group in self.groups.values() for p in group]
         self.max_grad_norm = max_grad_norm
         self.device = device
         self.dtype = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(precision)
@@ -58,6 +60,7 @@ class Accumulator:
         self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "float16")
         self.skipped = 0
         self.grad_norm: Tensor = torch.zeros((), device=device)
+        self.group_norms: dict[str, Tensor] = {}
 
     def autocast(self) -> torch.autocast:
         """The context in which networks run; losses belong outside, in float32."""
@@ -81,9 +84,10 @@ class Accumulator:
     def finish(self) -> bool:
         """Clip and step; False if the step was skipped because a gradient is not finite.
 
-        ``grad_norm`` then holds the norm before clipping.
+        ``grad_norm`` and ``group_norms`` then hold the norms before clipping.
         """
         self.scaler.unscale_(self.optimizer)
+        self.group_norms = {name: _norm(group) for name, group in self.groups.items()}
         self.grad_norm = nn.utils.clip_grad_norm_(self.parameters, self.max_grad_norm)
         finite = bool(torch.isfinite(self.grad_norm))
         if self.scaler.is_enabled():
@@ -103,3 +107,10 @@ class Accumulator:
         if self.scaler.is_enabled() and state["scaler"]:
             self.scaler.load_state_dict(state["scaler"])
         self.skipped = int(state["skipped"])
+
+
+def _norm(parameters: list[nn.Parameter]) -> Tensor:
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    if not gradients:
+        return torch.zeros(())
+    return torch.stack(torch._foreach_norm(gradients)).norm()

@@ -48,6 +48,7 @@ class Collector:
         self._decisions = np.zeros(3)
         self._rewards = np.zeros(3)
         self._agreed = self._compared = 0.0
+        self._own = np.zeros(4)
 
     def collect(self, expert_ratio: float, epsilon_floor: float) -> None:
         """One decision of every game.
@@ -91,6 +92,7 @@ class Collector:
             )
         )
         self.episode_start = step.game_over | step.terminated
+        self._count_habits(who == AGENT, step.spin, step.buttons)
         self._account(who, step.reward, step.game_over, step.score)
 
     def _compare(
@@ -105,6 +107,12 @@ class Collector:
         near = np.abs(spin.astype(np.int64) - label_spin) <= 4
         self._agreed += float(np.count_nonzero(own & near & (buttons == label_buttons)))
         self._compared += float(np.count_nonzero(own))
+
+    def _count_habits(
+        self, own: NDArray[np.bool_], spin: NDArray[np.int8], buttons: NDArray[np.uint8]
+    ) -> None:
+        habits = (own, own & (spin != 0), own & (buttons & 1 > 0), own & (buttons & 2 > 0))
+        self._own += [np.count_nonzero(habit) for habit in habits]
 
     def _account(
         self,
@@ -128,7 +136,11 @@ class Collector:
         return float(np.mean(self.free_scores)) if self.free_scores else None
 
     def read(self) -> dict[str, float]:
-        """Figures since the last call: shares and rewards per decision of each driver."""
+        """Figures since the last call.
+
+        Shares of the decisions and rewards per decision of each driver, how often the student
+        agreed with the teacher, and in which share of its own decisions it turned, fired, zapped.
+        """
         total = max(self._decisions.sum(), 1.0)
         figures: dict[str, float] = {}
         for i, name in enumerate(DRIVER_NAMES):
@@ -137,6 +149,10 @@ class Collector:
                 figures[f"reward_{name}"] = float(self._rewards[i] / self._decisions[i])
         if self._compared:
             figures["agreement"] = self._agreed / self._compared
+        if self._own[0]:
+            for name, count in zip(("moves", "fires", "zaps"), self._own[1:], strict=True):
+                figures[name] = float(count / self._own[0])
+        self._own[:] = 0.0
         self._decisions[:] = 0.0
         self._rewards[:] = 0.0
         self._agreed = self._compared = 0.0

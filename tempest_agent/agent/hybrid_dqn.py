@@ -12,6 +12,7 @@ checkpoint taken in any callback continues exactly.
 from __future__ import annotations
 
 import io
+import logging
 import pathlib
 import random
 import time
@@ -35,6 +36,7 @@ from tempest_agent.config import Config, to_dict
 from tempest_agent.errors import UserError
 
 from .actions import BUTTON_PAIRS
+from .alarms import alarms
 from .checkpoint import write_checkpoint
 from .collector import Collector
 from .drivers import Drivers
@@ -46,6 +48,8 @@ from .replay import ReplayBuffer
 from .schedules import Schedules
 from .targets import choose, return_bound
 from .vec_env import GamesVecEnv
+
+log = logging.getLogger("tempest_agent")
 
 
 class HybridPolicy(BasePolicy):
@@ -245,6 +249,8 @@ class HybridDQN(OffPolicyAlgorithm):
         self._clock, self._clock_steps = now, step
         self._clock_updates = self.learner.updates
         self.last_metrics = figures
+        for alarm in alarms(figures):
+            log.warning("at %d decisions: %s", step, alarm)
         if hasattr(self, "_logger"):
             for name, value in figures.items():
                 self.logger.record(f"train/{name}", value)

@@ -65,7 +65,11 @@ class Learner:
         )
         self.accumulator = Accumulator(
             self.optimizer,
-            self.online.parameters(),
+            {
+                "encoder": self.online.encoder.parameters(),
+                "value": self.online.value_head.parameters(),
+                "spinner": self.online.spinner_head.parameters(),
+            },
             learner.max_grad_norm,
             resolve_precision(learner.precision, device),
             device,
@@ -121,6 +125,8 @@ class Learner:
                 self._fast_target.refresh()
             self.metrics.mean("grad_norm", self.accumulator.grad_norm)
             self.metrics.highest("grad_norm_max", self.accumulator.grad_norm)
+            for name, norm in self.accumulator.group_norms.items():
+                self.metrics.mean(f"grad_norm_{name}", norm)
         host: NDArray[np.float32] = errors.cpu().numpy()
         return host
 
