@@ -6,31 +6,21 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from tempest_agent.envs.arcade.compiled import kernel, rule
+
+from tempest_agent.envs.arcade.compiled import int64, kernel
 from tempest_agent.envs.arcade.inputs import set_inputs
-from tempest_agent.envs.arcade.memory import (
-    ENEMY_SHOT_SLOTS,
-    ENEMY_SLOTS,
-    FUSEBALL,
-    KIND_MASK,
-    PULSAR,
-    RAM_DTYPE,
-    STATE_HIGH_SCORE_CHECK,
-    STATE_WARP,
-    Ram,
-)
+from tempest_agent.envs.arcade.memory import RAM_DTYPE, STATE_HIGH_SCORE_CHECK
 from tempest_agent.envs.arcade.options import Options
+from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.arcade.randomness import new_streams
 from tempest_agent.envs.arcade.score import score_of
 from tempest_agent.envs.arcade.start import start_game
 from tempest_agent.envs.arcade.tick import tick
+from tempest_agent.envs.outcome import DEATH_CAUSES, death_cause
 
 from .interface import FIRE, ZAP, Teacher
 
-CAUSES = ("grab", "pulsar", "fuseball", "shot", "spike")
-GRAB, PULSE, FUSE, SHOT, SPIKE = range(len(CAUSES))
 SCORE_WRAP = 1_000_000
-GRABBED = 0x80
 
 
 @dataclass(frozen=True)
@@ -51,29 +41,8 @@ class ArenaResult:
         return 1000.0 * sum(self.deaths.values()) / max(int(self.ticks.sum()), 1)
 
 
-@rule
-def cause_of_death(ram: Ram, shots_before: NDArray[np.uint8]) -> int:
-    """Why the player died in this tick; ``shots_before`` are the enemy shots' depths before."""
-    if ram.player_lane_ccw == GRABBED:
-        return GRAB
-    if ram.game_state == STATE_WARP:
-        return SPIKE
-    for slot in range(ENEMY_SLOTS):
-        touches = ram.enemy_lane[slot] == ram.player_lane
-        kind = np.int64(ram.enemy_kind[slot]) & KIND_MASK
-        if touches and kind == FUSEBALL and ram.enemy_depth[slot] == ram.player_depth:
-            return FUSE
-    for slot in range(ENEMY_SHOT_SLOTS):
-        gone = shots_before[slot] != 0 and ram.enemy_shot_depth[slot] == 0
-        if gone and ram.enemy_shot_lane[slot] == ram.player_lane:
-            return SHOT
-    return PULSE
-
-
 @kernel
-def start_batch(
-    rams: NDArray[np.void], sources: NDArray[np.void], options: np.void
-) -> None:
+def start_batch(rams: NDArray[np.void], sources: NDArray[np.void], options: np.void) -> None:
     """Start every game."""
     for game in range(len(rams)):
         start_game(rams[game], sources[game], options)
@@ -90,21 +59,18 @@ def tick_batch(
     deaths: NDArray[np.int64],
 ) -> None:
     """One tick of every game that is not over; points and causes of death are added up."""
-    shots_before = np.zeros(ENEMY_SHOT_SLOTS, np.uint8)
     for game in range(len(rams)):
         if over[game]:
             continue
         ram = rams[game]
         before = score_of(ram)
-        alive = ram.player_lane_ccw < GRABBED
-        for slot in range(ENEMY_SHOT_SLOTS):
-            shots_before[slot] = ram.enemy_shot_depth[slot]
-        held = np.int64(buttons[game])
-        set_inputs(ram, np.int64(spins[game]), (held & FIRE) != 0, (held & ZAP) != 0)
+        alive = ram.player_lane_ccw < DEAD_VISIBLE
+        held = int64(buttons[game])
+        set_inputs(ram, int64(spins[game]), (held & FIRE) != 0, (held & ZAP) != 0)
         tick(ram, sources[game])
         scores[game] += (score_of(ram) - before) % SCORE_WRAP
-        if alive and ram.player_lane_ccw >= GRABBED:
-            deaths[cause_of_death(ram, shots_before)] += 1
+        if alive and ram.player_lane_ccw >= DEAD_VISIBLE:
+            deaths[death_cause(ram)] += 1
         over[game] = ram.game_state == STATE_HIGH_SCORE_CHECK
 
 
@@ -128,7 +94,7 @@ def play_games(
     over = np.zeros(games, np.bool_)
     scores = np.zeros(games, np.int64)
     ticks = np.zeros(games, np.int64)
-    deaths = np.zeros(len(CAUSES), np.int64)
+    deaths = np.zeros(len(DEATH_CAUSES), np.int64)
     for _ in range(max_ticks):
         spins, buttons = teacher.act(rams, pending if delay else None)
         chosen = np.stack([spins.astype(np.int16), buttons.astype(np.int16)], axis=1)
@@ -139,5 +105,5 @@ def play_games(
         if over.all():
             break
     levels = rams["cur_wave"].astype(np.int64) + 1
-    counts = {cause: int(count) for cause, count in zip(CAUSES, deaths, strict=True)}
+    counts = {cause: int(count) for cause, count in zip(DEATH_CAUSES, deaths, strict=True)}
     return ArenaResult(scores, ticks, levels, over, counts)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from tempest_agent.envs.arcade.compiled import rule
+from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import (
     CARGO_MASK,
     ENEMY_SHOT_SLOTS,
     ENEMY_SLOTS,
     FLAG_MOVING_DOWN,
     FUSEBALL,
-    KIND_FLIPPING,
     KIND_MASK,
     PULSAR,
     RIM_DEPTH,
     TANKER,
     Ram,
 )
+from tempest_agent.envs.arcade.spawn import SPLIT_NEAR_RIM
 
 from .fuseballs import forecast_fuseball, mark_spoke
 from .plan import HORIZON, LETHAL, Plan, mark
@@ -29,36 +28,35 @@ from .weights import WeightsRecord
 
 CARGO_PULSARS = 2
 CARGO_FUSEBALLS = 3
-SPLIT_DEPTH = 0x20
 
 
 @rule
 def is_walker(ram: Ram, slot: int) -> bool:
     """Whether the enemy walks the rim.  Its program tells: a pulsar keeps its kind up there."""
-    return RIM <= np.int64(ram.enemy_script_pc[slot]) < RIM_END
+    return RIM <= int64(ram.enemy_script_pc[slot]) < RIM_END
 
 
 @rule
 def forecast_enemy_shots(ram: Ram, danger: Any) -> None:
     """Mark the one tick in which each enemy shot passes the rim."""
-    velocity = np.int64(ram.enemy_shot_speed_int) * 256 + np.int64(ram.enemy_shot_speed_frac)
+    velocity = int64(ram.enemy_shot_speed_int) * 256 + int64(ram.enemy_shot_speed_frac)
     speed = max(65536 - velocity, 1)
     for slot in range(ENEMY_SHOT_SLOTS):
-        depth = np.int64(ram.enemy_shot_depth[slot]) * 256 + np.int64(ram.enemy_shot_frac[slot])
+        depth = int64(ram.enemy_shot_depth[slot]) * 256 + int64(ram.enemy_shot_frac[slot])
         if depth < 256:
             continue
         tick = 0
         if depth - speed >= RIM_DEPTH * 256:
             tick = (depth - RIM_DEPTH * 256) // speed
-        mark(danger, tick, np.int64(ram.enemy_shot_lane[slot]), LETHAL)
+        mark(danger, tick, int64(ram.enemy_shot_lane[slot]), LETHAL)
 
 
 @rule
 def forecast_split(ram: Ram, plan: Plan, slot: int, weights: WeightsRecord) -> None:
     """Mark what a tanker with pulsars or fuseballs lets out when it splits short of the rim."""
-    cargo = np.int64(ram.enemy_flags[slot]) & CARGO_MASK
-    lane = np.int64(ram.enemy_lane[slot]) & 15
-    split = ticks_to_depth(ram, slot, kind_speed(ram, TANKER), SPLIT_DEPTH * 256)
+    cargo = int64(ram.enemy_flags[slot]) & CARGO_MASK
+    lane = int64(ram.enemy_lane[slot]) & 15
+    split = ticks_to_depth(ram, slot, kind_speed(ram, TANKER), SPLIT_NEAR_RIM * 256)
     if split >= HORIZON:
         return
     lower = (lane - 1) & 15
@@ -72,7 +70,7 @@ def forecast_split(ram: Ram, plan: Plan, slot: int, weights: WeightsRecord) -> N
         mark_pulses(plan, split, HORIZON, upper)
     elif cargo == CARGO_FUSEBALLS and weights.knows_fuseballs:
         # A child in a lower slot than the tanker's own already moves in the tick of the split.
-        depth = np.int64(ram.enemy_depth[slot]) * 256 + np.int64(ram.enemy_depth_frac[slot])
+        depth = int64(ram.enemy_depth[slot]) * 256 + int64(ram.enemy_depth_frac[slot])
         depth -= (split + 1) * kind_speed(ram, TANKER)
         arrival = split + (depth - (RIM_DEPTH + 1) * 256) // kind_speed(ram, FUSEBALL)
         mark_spoke(plan.danger, arrival, lower)
@@ -84,8 +82,8 @@ def forecast_enemy(
     ram: Ram, plan: Plan, slot: int, player_lane: int, weights: WeightsRecord
 ) -> None:
     """Mark the dangers of the enemy in ``slot``."""
-    kind = np.int64(ram.enemy_kind[slot]) & KIND_MASK
-    climbs = not np.int64(ram.enemy_flags[slot]) & FLAG_MOVING_DOWN
+    kind = int64(ram.enemy_kind[slot]) & KIND_MASK
+    climbs = not int64(ram.enemy_flags[slot]) & FLAG_MOVING_DOWN
     if is_walker(ram, slot):
         if weights.knows_walkers:
             forecast_walker(ram, slot, plan.danger)
@@ -95,7 +93,7 @@ def forecast_enemy(
     elif kind == PULSAR:
         if weights.knows_pulsars:
             forecast_pulsar(ram, plan, slot, player_lane)
-    elif kind == TANKER and np.int64(ram.enemy_flags[slot]) & CARGO_MASK:
+    elif kind == TANKER and int64(ram.enemy_flags[slot]) & CARGO_MASK:
         forecast_split(ram, plan, slot, weights)
     elif climbs and weights.knows_walkers:
         forecast_arrival(ram, slot, weights.near_rim_cost, plan.danger)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-from tempest_agent.envs.arcade.compiled import rule
+from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import BOTTOM_DEPTH, LANES, PLAYER_SHOT_SLOTS, Ram
+from tempest_agent.envs.arcade.shots import (
+    SHOT_SPEED,
+    SHOT_SPEED_IN_SPIKE,
+    SPIKE_HITS_PER_SHOT,
+)
 
 from .escape import REACH, rim_position
 from .plan import HORIZON, LETHAL, Plan, mark_span
@@ -13,10 +17,6 @@ from .weights import WeightsRecord
 ACCELERATION_BASE = 0x20
 ACCELERATION_TOP = 0x30
 START_SPEED = 0x200
-SHOT_STEP = 9
-SHOT_STEP_IN_SPIKE = 5
-SHOT_CUTS = 2
-"""Cuts into a spike that use a shot up."""
 CLEAR = 0x100
 """Depth that a dive counts as reaching when it ends at the bottom of the well."""
 DEPTH_VALUE = 1.0 / 16.0
@@ -26,7 +26,7 @@ DEPTH_VALUE = 1.0 / 16.0
 @rule
 def dive_acceleration(ram: Ram) -> int:
     """Growth of the dive's speed per tick, in 1/256 depth."""
-    return ACCELERATION_BASE + min(ACCELERATION_TOP, (4 * np.int64(ram.cur_wave)) & 0xFF)
+    return ACCELERATION_BASE + min(ACCELERATION_TOP, (4 * int64(ram.cur_wave)) & 0xFF)
 
 
 @rule
@@ -43,8 +43,8 @@ def copy_shots(ram: Ram, plan: Plan, lane: int) -> None:
     """Copy the player's shots; those in other lanes than ``lane`` meet no spike that matters."""
     for shot in range(PLAYER_SHOT_SLOTS):
         plan.shot_depth[shot] = ram.player_shot_depth[shot]
-        in_lane = np.int64(ram.player_shot_lane[shot]) == lane
-        plan.shot_cuts[shot] = np.int64(ram.player_shot_hits[shot]) if in_lane else -1
+        in_lane = int64(ram.player_shot_lane[shot]) == lane
+        plan.shot_cuts[shot] = int64(ram.player_shot_hits[shot]) if in_lane else -1
 
 
 @rule
@@ -55,12 +55,12 @@ def move_shots(plan: Plan, tip: int) -> int:
         if depth == 0:
             continue
         cuts = plan.shot_cuts[shot]
-        depth += SHOT_STEP_IN_SPIKE if cuts > 0 else SHOT_STEP
+        depth += SHOT_SPEED_IN_SPIKE if cuts > 0 else SHOT_SPEED
         if tip != 0 and cuts >= 0 and depth >= tip:
             tip = depth if depth < BOTTOM_DEPTH else 0
             cuts += 1
         plan.shot_cuts[shot] = cuts
-        plan.shot_depth[shot] = 0 if cuts >= SHOT_CUTS or depth >= BOTTOM_DEPTH else depth
+        plan.shot_depth[shot] = 0 if cuts >= SPIKE_HITS_PER_SHOT or depth >= BOTTOM_DEPTH else depth
     return tip
 
 
@@ -81,7 +81,7 @@ def depth_reached(ram: Ram, plan: Plan, lane: int, depth: int, speed: int) -> in
     ``depth`` and ``speed`` are 8.8 numbers.  From the tick on in which what the shots left of the
     spike would kill, the lane is marked in the danger table.
     """
-    tip = np.int64(ram.spike_depth[lane])
+    tip = int64(ram.spike_depth[lane])
     if tip == 0:
         return CLEAR
     copy_shots(ram, plan, lane)
@@ -109,10 +109,10 @@ def forecast_dive(ram: Ram, plan: Plan, diving: bool, weights: WeightsRecord) ->
     plan.value[:] = 0.0
     if not weights.knows_spikes:
         return
-    depth = np.int64(ram.player_depth) * 256
+    depth = int64(ram.player_depth) * 256
     speed = START_SPEED
     if diving:
-        depth += np.int64(ram.player_depth_frac)
-        speed = np.int64(ram.warp_speed_int) * 256 + np.int64(ram.warp_speed_frac)
+        depth += int64(ram.player_depth_frac)
+        speed = int64(ram.warp_speed_int) * 256 + int64(ram.warp_speed_frac)
     for lane in range(LANES):
         plan.value[lane] = DEPTH_VALUE * depth_reached(ram, plan, lane, depth, speed)

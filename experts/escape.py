@@ -9,9 +9,11 @@ and never is in the lane between, because the rules look only at where a tick's 
 from __future__ import annotations
 
 import numpy as np
-from tempest_agent.envs.arcade.compiled import rule
+
+from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.inputs import SPINNER_MAX
 from tempest_agent.envs.arcade.memory import LANES, Ram
+from tempest_agent.envs.arcade.player import OPEN_RIM_END
 
 from .plan import HORIZON, LETHAL, Plan
 from .weights import WeightsRecord
@@ -25,9 +27,9 @@ MIDDLE = 8
 @rule
 def rim_position(ram: Ram) -> int:
     """The player's place on the rim in sixteenths of a lane, as the next move will take it."""
-    place = np.int64(ram.rim_pos)
+    place = int64(ram.rim_pos)
     if ram.well_open:
-        return min(place, 0xEF)
+        return min(place, OPEN_RIM_END)
     return place
 
 

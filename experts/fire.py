@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from tempest_agent.envs.arcade.compiled import rule
+from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import (
     ENEMY_SHOT_SLOTS,
     ENEMY_SLOTS,
@@ -13,24 +12,20 @@ from tempest_agent.envs.arcade.memory import (
     RIM_DEPTH,
     Ram,
 )
+from tempest_agent.envs.arcade.superzapper import ZAPS_PER_WAVE
 
 from .plan import LETHAL, Plan
 from .targets import SHOT_PASSED, can_be_shot, covering_shot, shot_meets
 from .weights import WeightsRecord
 
-ZAP_USES = 2
-"""Uses of the superzapper in one wave."""
-
 
 @rule
 def hits_at_muzzle(ram: Ram, slot: int, lane: int) -> bool:
     """Whether a shot launched in ``lane`` hits the enemy in the tick of its launch."""
-    depth = np.int64(ram.enemy_depth[slot])
-    kind = min(np.int64(ram.enemy_kind[slot]) & KIND_MASK, FUSEBALL)
-    reach = np.int64(ram.hit_range[kind])
-    return (
-        abs(depth - RIM_DEPTH) < reach and can_be_shot(ram, slot) and shot_meets(ram, slot, lane)
-    )
+    depth = int64(ram.enemy_depth[slot])
+    kind = min(int64(ram.enemy_kind[slot]) & KIND_MASK, FUSEBALL)
+    reach = int64(ram.hit_range[kind])
+    return abs(depth - RIM_DEPTH) < reach and can_be_shot(ram, slot) and shot_meets(ram, slot, lane)
 
 
 @rule
@@ -52,13 +47,13 @@ def uncovered_in_lane(ram: Ram, lane: int) -> bool:
 def enemy_shot_in_lane(ram: Ram, lane: int) -> bool:
     """Whether an enemy shot comes up ``lane`` with none of the player's before it."""
     for slot in range(ENEMY_SHOT_SLOTS):
-        depth = np.int64(ram.enemy_shot_depth[slot])
-        if depth == 0 or np.int64(ram.enemy_shot_lane[slot]) != lane:
+        depth = int64(ram.enemy_shot_depth[slot])
+        if depth == 0 or int64(ram.enemy_shot_lane[slot]) != lane:
             continue
         met = False
         for shot in range(PLAYER_SHOT_SLOTS):
-            height = np.int64(ram.player_shot_depth[shot])
-            in_lane = np.int64(ram.player_shot_lane[shot]) == lane
+            height = int64(ram.player_shot_depth[shot])
+            in_lane = int64(ram.player_shot_lane[shot]) == lane
             met = met or (height != 0 and in_lane and height <= depth + SHOT_PASSED)
         if not met:
             return True
@@ -72,7 +67,7 @@ def decide_fire(ram: Ram, plan: Plan, weights: WeightsRecord) -> bool:
     A hit at the muzzle costs no shot, as the slot is free again in the same tick, but needs a
     free one: so the last ``shot_reserve`` shots are kept for it.
     """
-    flying = np.int64(ram.player_shot_count)
+    flying = int64(ram.player_shot_count)
     if flying >= PLAYER_SHOT_SLOTS:
         return False
     lane = plan.lane
@@ -89,6 +84,6 @@ def decide_fire(ram: Ram, plan: Plan, weights: WeightsRecord) -> bool:
 @rule
 def decide_zap(ram: Ram, plan: Plan) -> bool:
     """Whether to press the superzapper: only where no way survives, and a use is left."""
-    if ram.zap_uses >= ZAP_USES or ram.zap_timer != 0 or plan.best > -0.5 * LETHAL:
+    if ram.zap_uses >= ZAPS_PER_WAVE or ram.zap_timer != 0 or plan.best > -0.5 * LETHAL:
         return False
-    return np.int64(ram.enemies_in_well) + np.int64(ram.enemies_on_rim) > 0
+    return int64(ram.enemies_in_well) + int64(ram.enemies_on_rim) > 0

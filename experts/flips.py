@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import numpy as np
-from tempest_agent.envs.arcade.compiled import rule
+from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import KIND_CCW, Ram
 
 
 @rule
 def flip_length(ram: Ram, pivot: int) -> int:
     """Steps of a whole flip about spoke ``pivot``: 1 to 16."""
-    before = np.int64(ram.lane_angle[(pivot - 1) & 15])
-    steps = (before + 8 - np.int64(ram.lane_angle[pivot & 15])) & 15
+    before = int64(ram.lane_angle[(pivot - 1) & 15])
+    steps = (before + 8 - int64(ram.lane_angle[pivot & 15])) & 15
     return steps if steps else 16
 
 
 @rule
 def flip_steps_left(ram: Ram, slot: int) -> int:
     """Steps that the flipping enemy in ``slot`` has still to go: 1 to 16.  Not for fuseballs."""
-    pivot = np.int64(ram.enemy_lane[slot]) & 15
-    angle = np.int64(ram.enemy_lane_ccw[slot]) & 15
+    pivot = int64(ram.enemy_lane[slot]) & 15
+    angle = int64(ram.enemy_lane_ccw[slot]) & 15
     if ram.enemy_kind[slot] & KIND_CCW:
-        steps = (angle - np.int64(ram.lane_angle[pivot])) & 15
+        steps = (angle - int64(ram.lane_angle[pivot])) & 15
     else:
-        steps = (np.int64(ram.lane_angle[(pivot - 1) & 15]) + 8 - angle) & 15
+        steps = (int64(ram.lane_angle[(pivot - 1) & 15]) + 8 - angle) & 15
     return steps if steps else 16
 
 
 @rule
 def flip_landing(ram: Ram, slot: int) -> int:
     """The lane in which the flipping enemy in ``slot`` ends."""
-    pivot = np.int64(ram.enemy_lane[slot]) & 15
+    pivot = int64(ram.enemy_lane[slot]) & 15
     if ram.enemy_kind[slot] & KIND_CCW:
         return pivot
     return (pivot - 1) & 15

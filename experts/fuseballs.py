@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from tempest_agent.envs.arcade.compiled import rule
+from tempest_agent.envs.arcade.climbing import EARLY_LEVELS
+from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import (
     FLAG_MOVING_DOWN,
     FUSEBALL,
@@ -20,18 +20,15 @@ from .scripts import FUSE_ROLL_WAITING
 from .waiting import queue_may_be_empty
 from .walkers import kind_speed, ticks_to_depth
 
-TURNS_BELOW_RIM_BEFORE = 17
-"""Level index below which a fuseball turns back short of the rim while the queue lasts."""
-
 
 @rule
 def roll_end(ram: Ram, slot: int) -> int:
     """The tick in which a rolling fuseball comes to rest: one step in four ticks."""
-    angle = np.int64(ram.enemy_lane_ccw[slot]) & 7
-    steps = angle if np.int64(ram.enemy_kind[slot]) & KIND_CCW else 8 - angle
+    angle = int64(ram.enemy_lane_ccw[slot]) & 7
+    steps = angle if int64(ram.enemy_kind[slot]) & KIND_CCW else 8 - angle
     first = 3
     if ram.enemy_script_pc[slot] == FUSE_ROLL_WAITING:
-        first = np.int64(ram.enemy_loop[slot]) - 1
+        first = int64(ram.enemy_loop[slot]) - 1
     return first + 4 * (max(steps, 1) - 1)
 
 
@@ -49,13 +46,13 @@ def mark_spoke(danger: Any, tick: int, spoke: int) -> None:
 @rule
 def forecast_fuseball(ram: Ram, slot: int, danger: Any) -> None:
     """Mark the lanes that a fuseball makes deadly, rolls and arrivals included."""
-    spoke = np.int64(ram.enemy_lane[slot]) & 15
-    down = (np.int64(ram.enemy_flags[slot]) & FLAG_MOVING_DOWN) != 0
+    spoke = int64(ram.enemy_lane[slot]) & 15
+    down = (int64(ram.enemy_flags[slot]) & FLAG_MOVING_DOWN) != 0
     start = 0
-    if np.int64(ram.enemy_kind[slot]) & KIND_FLIPPING:
+    if int64(ram.enemy_kind[slot]) & KIND_FLIPPING:
         start = roll_end(ram, slot)
         lane = spoke
-        if not np.int64(ram.enemy_kind[slot]) & KIND_CCW:
+        if not int64(ram.enemy_kind[slot]) & KIND_CCW:
             spoke = (spoke + 1) & 15
         if ram.enemy_depth[slot] == RIM_DEPTH:
             mark_span(danger, 0, start, lane, LETHAL)
@@ -67,6 +64,6 @@ def forecast_fuseball(ram: Ram, slot: int, danger: Any) -> None:
         return
     arrival = ticks_to_depth(ram, slot, kind_speed(ram, FUSEBALL), (RIM_DEPTH + 1) * 256)
     tick = start + arrival
-    if ram.cur_wave < TURNS_BELOW_RIM_BEFORE and not queue_may_be_empty(ram, tick):
+    if ram.cur_wave < EARLY_LEVELS and not queue_may_be_empty(ram, tick):
         return
     mark_spoke(danger, tick, spoke)

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+
 from tempest_agent.envs.arcade.compiled import kernel
 from tempest_agent.envs.arcade.memory import RAM_DTYPE
 from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, draw, new_streams
@@ -18,7 +19,7 @@ from .plan import PLAN_DTYPE
 from .scripted import decide, look_ahead
 from .weights import Weights
 
-PRESETS = {"novice": 0.3, "novice-strong": 0.7}
+PRESETS = {"novice": 0.14, "novice-strong": 0.4}
 """Name of a preset and its place on the dial."""
 
 ATTENTION_LEAST = 0.15

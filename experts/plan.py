@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 import numpy as np
+
 from tempest_agent.envs.arcade.compiled import rule
 from tempest_agent.envs.arcade.memory import LANES, PLAYER_SHOT_SLOTS
 
@@ -30,7 +31,7 @@ PLAN_DTYPE = np.dtype(
         ("zap", "<i8"),
     ]
 )
-"""``danger[k, lane]``: cost of being in ``lane`` after the move of tick ``k``, from LETHAL on deadly.
+"""``danger[k, lane]``: cost of being in ``lane`` after tick ``k``'s move, from LETHAL on deadly.
 ``value[lane]``: what a tick in that lane is worth.  ``outlook``: the escape table's two last rows.
 ``shot_depth``, ``shot_cuts``: the player's shots while a dive is foreseen.
 ``best``: the value of the best way found; below ``-LETHAL`` no way survives the horizon.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from tempest_agent.envs.arcade.compiled import rule
+
+from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import (
     FLAG_MOVING_DOWN,
     FLIPPER,
@@ -15,8 +16,7 @@ from tempest_agent.envs.arcade.memory import (
 
 from .flips import flip_landing, flip_length, flip_steps_left, next_direction
 from .plan import HORIZON, LETHAL, Plan, mark, mark_span
-from .scripts import PULSAR as PULSAR_SCRIPT
-from .scripts import PULSAR_LINGERS, PULSAR_MOVED
+from .scripts import PULSAR_LINGERS, PULSAR_MOVED, PULSAR_STARTS
 from .waiting import queue_may_be_empty
 from .walkers import GRAB_TICKS, kind_speed, ticks_to_depth
 
@@ -31,8 +31,8 @@ def forecast_pulse(ram: Ram, plan: Plan) -> None:
     Bit k of ``pulse_on``: the pulse kills in tick k.  Bit k of ``pulse_quiet``: a pulsar may
     start a flip in tick k, as the pulse is off then and four steps later.
     """
-    pulse = np.int64(np.int8(ram.pulse_phase))
-    step = np.int64(np.int8(ram.pulse_step))
+    pulse = int64(np.int8(ram.pulse_phase))
+    step = int64(np.int8(ram.pulse_step))
     on = 0
     quiet = 0
     for tick in range(HORIZON):
@@ -59,12 +59,12 @@ def mark_pulses(plan: Plan, first: int, end: int, lane: int) -> None:
 @rule
 def ticks_before_flip(ram: Ram, plan: Plan, slot: int) -> int:
     """The tick in which a pulsar that moves in its lane starts the next flip; HORIZON if later."""
-    address = np.int64(ram.enemy_script_pc[slot])
+    address = int64(ram.enemy_script_pc[slot])
     tick = 0
     if address == PULSAR_MOVED:
-        tick = ((np.int64(ram.enemy_loop[slot]) - 1) & 0xFF)
-    elif address == PULSAR_SCRIPT:
-        tick = np.int64(ram.pulsar_flip_delay)
+        tick = (int64(ram.enemy_loop[slot]) - 1) & 0xFF
+    elif address == PULSAR_STARTS:
+        tick = int64(ram.pulsar_flip_delay)
     elif address != PULSAR_LINGERS:
         return HORIZON
     while tick < HORIZON and not (plan.pulse_quiet >> tick) & 1:
@@ -75,8 +75,8 @@ def ticks_before_flip(ram: Ram, plan: Plan, slot: int) -> int:
 @rule
 def first_potent_tick(ram: Ram, slot: int) -> int:
     """The first tick after whose move the pulsar is near enough to kill; HORIZON if not soon."""
-    potency = np.int64(ram.pulse_depth)
-    depth = np.int64(ram.enemy_depth[slot])
+    potency = int64(ram.pulse_depth)
+    depth = int64(ram.enemy_depth[slot])
     if depth < potency:
         return 0
     if ram.enemy_flags[slot] & FLAG_MOVING_DOWN:
@@ -89,11 +89,11 @@ def forecast_pulsar(ram: Ram, plan: Plan, slot: int, player_lane: int) -> None:
     """Mark a pulsar's lane while the pulse is on, and the lane of its next landing."""
     open_well = ram.well_open != 0
     potent = first_potent_tick(ram, slot)
-    if np.int64(ram.enemy_kind[slot]) & KIND_FLIPPING:
+    if int64(ram.enemy_kind[slot]) & KIND_FLIPPING:
         landing = flip_steps_left(ram, slot) - 1
         mark_pulses(plan, max(landing, potent), HORIZON, flip_landing(ram, slot))
         return
-    lane = np.int64(ram.enemy_lane[slot]) & 15
+    lane = int64(ram.enemy_lane[slot]) & 15
     flip = ticks_before_flip(ram, plan, slot)
     if not ram.enemy_flags[slot] & FLAG_MOVING_DOWN:
         # With an empty queue it does not turn at the rim: it arrives, grabs, and walks.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+
 from tempest_agent.envs.arcade.inputs import SPINNER_MAX
 
 from .interface import FIRE, ZAP, PendingInputs, check_rows

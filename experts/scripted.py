@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from tempest_agent.envs.arcade.compiled import kernel, rule
+
+from tempest_agent.envs.arcade.compiled import int64, kernel, rule
 from tempest_agent.envs.arcade.inputs import set_inputs
 from tempest_agent.envs.arcade.memory import (
     RAM_DTYPE,
@@ -13,6 +14,7 @@ from tempest_agent.envs.arcade.memory import (
     STATE_WARP,
     Ram,
 )
+from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, Source
 from tempest_agent.envs.arcade.tick import tick
 
@@ -25,9 +27,6 @@ from .plan import PLAN_DTYPE, Plan
 from .targets import value_lanes
 from .weights import Weights, WeightsRecord
 
-PLAYER_DEAD = 0x80
-"""Bit of player_lane_ccw."""
-
 
 @rule
 def decide(ram: Ram, weights: WeightsRecord, plan: Plan) -> None:
@@ -39,7 +38,7 @@ def decide(ram: Ram, weights: WeightsRecord, plan: Plan) -> None:
     place = rim_position(ram)
     plan.lane = place >> 4
     state = ram.game_state
-    if ram.player_lane_ccw & PLAYER_DEAD:
+    if ram.player_lane_ccw >= DEAD_VISIBLE:
         return
     if state == STATE_PLAY:
         forecast(ram, plan, place >> 4, weights)
@@ -93,8 +92,8 @@ def reseed(source: Source, ram: Ram, seed: int) -> None:
 def look_ahead(ram: Ram, inputs: NDArray[np.int16], source: Source) -> None:
     """Run ``ram`` through ``inputs`` of shape ``(delay, 2)`` on a random stream of our own."""
     for step in range(len(inputs)):
-        held = np.int64(inputs[step, 1])
-        set_inputs(ram, np.int64(inputs[step, 0]), (held & FIRE) != 0, (held & ZAP) != 0)
+        held = int64(inputs[step, 1])
+        set_inputs(ram, int64(inputs[step, 0]), (held & FIRE) != 0, (held & ZAP) != 0)
         tick(ram, source)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from tempest_agent.envs.arcade.compiled import rule
+from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import (
     ENEMY_SHOT_SLOTS,
     ENEMY_SLOTS,
@@ -28,8 +27,8 @@ SHOT_PASSED = 4
 @rule
 def shot_meets(ram: Ram, slot: int, shot_lane: int) -> bool:
     """Whether a shot in ``shot_lane`` is in a lane from which the enemy in ``slot`` can be hit."""
-    lane = np.int64(ram.enemy_lane[slot]) & 15
-    kind = np.int64(ram.enemy_kind[slot])
+    lane = int64(ram.enemy_lane[slot]) & 15
+    kind = int64(ram.enemy_kind[slot])
     if kind & KIND_FLIPPING and kind & KIND_MASK != FUSEBALL:
         return shot_lane == lane or ((shot_lane + 1) & 15) == lane
     return shot_lane == lane
@@ -38,12 +37,12 @@ def shot_meets(ram: Ram, slot: int, shot_lane: int) -> bool:
 @rule
 def covering_shot(ram: Ram, slot: int, spent: int) -> int:
     """A shot in flight that may hit the enemy and is not in the mask ``spent``; -1 if none."""
-    depth = np.int64(ram.enemy_depth[slot])
+    depth = int64(ram.enemy_depth[slot])
     for shot in range(PLAYER_SHOT_SLOTS):
-        height = np.int64(ram.player_shot_depth[shot])
+        height = int64(ram.player_shot_depth[shot])
         if height == 0 or height > depth + SHOT_PASSED or (spent >> shot) & 1:
             continue
-        if shot_meets(ram, slot, np.int64(ram.player_shot_lane[shot])):
+        if shot_meets(ram, slot, int64(ram.player_shot_lane[shot])):
             return shot
     return -1
 
@@ -51,7 +50,7 @@ def covering_shot(ram: Ram, slot: int, spent: int) -> int:
 @rule
 def can_be_shot(ram: Ram, slot: int) -> bool:
     """Whether a shot can hit the enemy as it is now; fuseballs only while they roll in the well."""
-    kind = np.int64(ram.enemy_kind[slot])
+    kind = int64(ram.enemy_kind[slot])
     at_rim = ram.enemy_depth[slot] == RIM_DEPTH
     if kind & KIND_MASK == FUSEBALL:
         return (kind & KIND_FLIPPING) != 0 and not at_rim
@@ -61,8 +60,8 @@ def can_be_shot(ram: Ram, slot: int) -> bool:
 @rule
 def add_walker(ram: Ram, plan: Plan, slot: int, weights: WeightsRecord) -> None:
     """Both lanes beside the spoke of the walker's present or next flip gain ``walker_value``."""
-    kind = np.int64(ram.enemy_kind[slot])
-    lane = np.int64(ram.enemy_lane[slot]) & 15
+    kind = int64(ram.enemy_kind[slot])
+    lane = int64(ram.enemy_lane[slot]) & 15
     pivot = lane
     ccw = (kind & KIND_CCW) != 0
     if not kind & KIND_FLIPPING and next_direction(ram.well_open != 0, lane, ccw):
@@ -78,7 +77,7 @@ def value_lanes(ram: Ram, plan: Plan, weights: WeightsRecord) -> None:
     value[:] = 0.0
     spent = 0
     for slot in range(ENEMY_SLOTS):
-        depth = np.int64(ram.enemy_depth[slot])
+        depth = int64(ram.enemy_depth[slot])
         if depth == 0:
             continue
         if is_walker(ram, slot):
@@ -86,18 +85,18 @@ def value_lanes(ram: Ram, plan: Plan, weights: WeightsRecord) -> None:
             continue
         if not can_be_shot(ram, slot):
             continue
-        kind = np.int64(ram.enemy_kind[slot])
+        kind = int64(ram.enemy_kind[slot])
         worth = weights.kind_value[min(kind & KIND_MASK, FUSEBALL)] * 100.0
         worth /= max(depth - RIM_DEPTH, 0) + weights.depth_offset
         shot = covering_shot(ram, slot, spent)
         if shot >= 0:
             spent |= 1 << shot
             worth *= weights.covered_factor
-        lane = np.int64(ram.enemy_lane[slot]) & 15
+        lane = int64(ram.enemy_lane[slot]) & 15
         value[lane] += worth
         if kind & KIND_FLIPPING and kind & KIND_MASK != FUSEBALL:
             value[(lane - 1) & 15] += worth
     if weights.enemy_shot_value != 0.0:
         for slot in range(ENEMY_SHOT_SLOTS):
             if ram.enemy_shot_depth[slot]:
-                value[np.int64(ram.enemy_shot_lane[slot]) & 15] += weights.enemy_shot_value
+                value[int64(ram.enemy_shot_lane[slot]) & 15] += weights.enemy_shot_value

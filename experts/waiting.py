@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from tempest_agent.envs.arcade.compiled import rule
+from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import ENEMY_SLOTS, QUEUE_SLOTS, Ram
 
 
@@ -16,6 +15,6 @@ def queue_may_be_empty(ram: Ram, tick: int) -> bool:
     if ram.queue_count > ENEMY_SLOTS:
         return False
     for entry in range(QUEUE_SLOTS):
-        if np.int64(ram.queue_depth[entry]) > tick + 1:
+        if int64(ram.queue_depth[entry]) > tick + 1:
             return False
     return True

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from tempest_agent.envs.arcade.compiled import rule
+from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import KIND_CCW, KIND_FLIPPING, RIM_DEPTH, Ram
 
 from .flips import flip_landing, flip_length, flip_steps_left, next_direction
@@ -20,19 +19,19 @@ GRAB_TICKS = 4
 def forecast_walker(ram: Ram, slot: int, danger: Any) -> None:
     """Mark the grabs of a rim walker: it goes on in its direction and is never aimed again."""
     open_well = ram.well_open != 0
-    steps = max(np.int64(ram.rim_flip_steps), 1)
-    kind = np.int64(ram.enemy_kind[slot])
+    steps = max(int64(ram.rim_flip_steps), 1)
+    kind = int64(ram.enemy_kind[slot])
     ccw = (kind & KIND_CCW) != 0
     if kind & KIND_FLIPPING:
         lane = flip_landing(ram, slot)
         tick = (flip_steps_left(ram, slot) + steps - 1) // steps - 1
         last = tick + GRAB_TICKS
     else:
-        lane = np.int64(ram.enemy_lane[slot]) & 15
+        lane = int64(ram.enemy_lane[slot]) & 15
         tick = 0
         waiting = GRAB_TICKS + 1
         if ram.enemy_script_pc[slot] == RIM_WAITING:
-            waiting = np.int64(ram.enemy_loop[slot])
+            waiting = int64(ram.enemy_loop[slot])
         last = waiting - 1
     while tick < HORIZON:
         mark_span(danger, tick, last, lane, LETHAL)
@@ -46,7 +45,7 @@ def forecast_walker(ram: Ram, slot: int, danger: Any) -> None:
 @rule
 def ticks_to_depth(ram: Ram, slot: int, speed: int, limit: int) -> int:
     """The tick after whose move the climbing enemy is nearer than ``limit`` (8.8 depth)."""
-    depth = np.int64(ram.enemy_depth[slot]) * 256 + np.int64(ram.enemy_depth_frac[slot])
+    depth = int64(ram.enemy_depth[slot]) * 256 + int64(ram.enemy_depth_frac[slot])
     if depth - speed < limit:
         return 0
     return (depth - limit) // speed
@@ -55,18 +54,18 @@ def ticks_to_depth(ram: Ram, slot: int, speed: int, limit: int) -> int:
 @rule
 def kind_speed(ram: Ram, kind: int) -> int:
     """Depth that an enemy of ``kind`` climbs per tick, in 1/256; at least 1."""
-    velocity = np.int64(ram.speed_int[kind]) * 256 + np.int64(ram.speed_frac[kind])
+    velocity = int64(ram.speed_int[kind]) * 256 + int64(ram.speed_frac[kind])
     return max(65536 - velocity, 1)
 
 
 @rule
 def straight_ticks(ram: Ram, slot: int) -> int:
     """For how many ticks a climbing enemy is sure to stay in its lane."""
-    address = np.int64(ram.enemy_script_pc[slot])
+    address = int64(ram.enemy_script_pc[slot])
     if STRAIGHT <= address < STRAIGHT_END:
         return HORIZON
     if address == STEP8_MOVING:
-        return np.int64(ram.enemy_loop[slot]) - 1
+        return int64(ram.enemy_loop[slot]) - 1
     return 0
 
 
@@ -77,7 +76,7 @@ def forecast_arrival(ram: Ram, slot: int, cost: float, danger: Any) -> None:
     Certain for enemies that climb straight and for flips that end at the rim; a possibility of
     ``cost`` for those that may flip before.
     """
-    kind = np.int64(ram.enemy_kind[slot])
+    kind = int64(ram.enemy_kind[slot])
     arrival = ticks_to_depth(ram, slot, kind_speed(ram, kind & 7), (RIM_DEPTH + 1) * 256)
     if arrival >= HORIZON:
         return
@@ -95,6 +94,6 @@ def forecast_arrival(ram: Ram, slot: int, cost: float, danger: Any) -> None:
             certain = False
     else:
         certain = arrival < straight_ticks(ram, slot)
-        lane = np.int64(ram.enemy_lane[slot]) & 15
+        lane = int64(ram.enemy_lane[slot]) & 15
     price = LETHAL if certain else cost
     mark_span(danger, arrival, arrival + GRAB_TICKS, lane, price)
