@@ -12,6 +12,7 @@ from tempest_agent.envs.arcade.memory import (
     FLAG_MOVING_DOWN,
     FUSEBALL,
     KIND_MASK,
+    LANES,
     PULSAR,
     RIM_DEPTH,
     TANKER,
@@ -110,3 +111,22 @@ def forecast(ram: Ram, plan: Plan, player_lane: int, weights: WeightsRecord) -> 
     for slot in range(ENEMY_SLOTS):
         if ram.enemy_depth[slot]:
             forecast_enemy(ram, plan, slot, player_lane, weights)
+
+
+@rule
+def forecast_chance(seen: Ram, plan: Plan, delay: int) -> None:
+    """Add what chance may have decided before the decision acts: which way fuseballs roll.
+
+    ``seen`` is the image ``delay`` ticks before the one that ``plan.danger`` was made from by
+    rolling forward.  That roll took one side at random; the fuseball may take the other.
+    """
+    chance = plan.chance
+    danger = plan.danger
+    chance[:] = 0.0
+    for slot in range(ENEMY_SLOTS):
+        kind = int64(seen.enemy_kind[slot]) & KIND_MASK
+        if seen.enemy_depth[slot] and kind == FUSEBALL and not is_walker(seen, slot):
+            forecast_fuseball(seen, slot, chance)
+    for tick in range(HORIZON - delay):
+        for lane in range(LANES):
+            danger[tick, lane] = max(danger[tick, lane], chance[tick + delay, lane])

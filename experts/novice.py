@@ -68,7 +68,7 @@ def novice_batch(
             continue
         scratch[0] = ram[row]
         look_ahead(scratch[0], pending[row], streams[game])
-        decide(scratch[0], weights[0], plan)
+        decide(scratch[0], ram[row], pending.shape[1], weights[0], plan)
         spins[row] = plan.spin
         held[game] = plan.fire * FIRE
         buttons[row] = held[game] + plan.zap * ZAP

@@ -18,6 +18,7 @@ LETHAL = 1e6
 PLAN_DTYPE = np.dtype(
     [
         ("danger", "<f8", (HORIZON, LANES)),
+        ("chance", "<f8", (HORIZON, LANES)),
         ("value", "<f8", (LANES,)),
         ("outlook", "<f8", (2, LANES)),
         ("shot_depth", "<i8", (PLAYER_SHOT_SLOTS,)),
@@ -32,6 +33,7 @@ PLAN_DTYPE = np.dtype(
     ]
 )
 """``danger[k, lane]``: cost of being in ``lane`` after tick ``k``'s move, from LETHAL on deadly.
+``chance``: the same for what chance decides while inputs are under way, by ticks from the image.
 ``value[lane]``: what a tick in that lane is worth.  ``outlook``: the escape table's two last rows.
 ``shot_depth``, ``shot_cuts``: the player's shots while a dive is foreseen.
 ``best``: the value of the best way found; below ``-LETHAL`` no way survives the horizon.

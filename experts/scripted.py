@@ -18,7 +18,7 @@ from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, Source
 from tempest_agent.envs.arcade.tick import tick
 
-from .danger import forecast
+from .danger import forecast, forecast_chance
 from .dive import forecast_dive
 from .escape import choose_lane, rim_position
 from .fire import decide_fire, decide_zap
@@ -29,8 +29,12 @@ from .weights import Weights, WeightsRecord
 
 
 @rule
-def decide(ram: Ram, weights: WeightsRecord, plan: Plan) -> None:
-    """Fill ``plan`` with the decision for the next tick; ``ram`` is only read."""
+def decide(ram: Ram, seen: Ram, delay: int, weights: WeightsRecord, plan: Plan) -> None:
+    """Fill ``plan`` with the decision for the tick after ``ram``.
+
+    ``seen`` is the image that ``ram`` was rolled forward from by ``delay`` ticks: the same one if
+    no inputs are under way.  Both are only read.
+    """
     plan.spin = 0
     plan.fire = 0
     plan.zap = 0
@@ -42,6 +46,8 @@ def decide(ram: Ram, weights: WeightsRecord, plan: Plan) -> None:
         return
     if state == STATE_PLAY:
         forecast(ram, plan, place >> 4, weights)
+        if delay and weights.knows_fuseballs:
+            forecast_chance(seen, plan, delay)
         value_lanes(ram, plan, weights)
         choose_lane(ram, plan, weights)
         plan.fire = int(decide_fire(ram, plan, weights))
@@ -71,9 +77,9 @@ def decide_batch(
             scratch[0] = ram[game]
             reseed(sources[0], ram[game], seed)
             look_ahead(scratch[0], pending[game], sources[0])
-            decide(scratch[0], weights[0], plan)
+            decide(scratch[0], ram[game], pending.shape[1], weights[0], plan)
         else:
-            decide(ram[game], weights[0], plan)
+            decide(ram[game], ram[game], 0, weights[0], plan)
         spins[game] = plan.spin
         buttons[game] = plan.fire * FIRE + plan.zap * ZAP
 
