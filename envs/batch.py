@@ -168,8 +168,8 @@ class GameBatch:
         chosen = np.arange(self.num_games) if games is None else np.asarray(games, np.int64)
         states = np.empty((len(chosen), STATE_SIZE), np.uint8)
         states[:, :RAM_SIZE] = as_bytes(self.ram)[chosen]
-        states[:, RAM_SIZE:_STREAM_END] = _rows(self.streams)[chosen]
-        states[:, _STREAM_END:] = _rows(self.games)[chosen]
+        states[:, RAM_SIZE:_STREAM_END] = rows_of(self.streams)[chosen]
+        states[:, _STREAM_END:] = rows_of(self.games)[chosen]
         return states
 
     def restore(
@@ -187,8 +187,8 @@ class GameBatch:
                 f"games need uint8 of shape ({len(chosen)}, {STATE_SIZE}) as clone() gives it"
             )
         as_bytes(self.ram)[chosen] = states[:, :RAM_SIZE]
-        _rows(self.streams)[chosen] = states[:, RAM_SIZE:_STREAM_END]
-        _rows(self.games)[chosen] = states[:, _STREAM_END:]
+        rows_of(self.streams)[chosen] = states[:, RAM_SIZE:_STREAM_END]
+        rows_of(self.games)[chosen] = states[:, _STREAM_END:]
         self.points[chosen] = 0
         self.terminated[chosen] = False
         self.truncated[chosen] = False
@@ -251,6 +251,6 @@ class GameBatch:
         return {**self.__dict__, "_pool": None}
 
 
-def _rows(records: NDArray[np.void]) -> NDArray[np.uint8]:
+def rows_of(records: NDArray[np.void]) -> NDArray[np.uint8]:
     """Bytes of the records, one row each, without copying."""
     return records.view(np.uint8).reshape(len(records), records.dtype.itemsize)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..arcade.inputs import SPINNER_MAX
 from ..arcade.memory import RAM_DTYPE, as_bytes
-from ..batch import NEVER, GameBatch
+from ..batch import NEVER, GameBatch, rows_of
 from ..game_step import (
     FIRE,
     IDLE_LIMIT,
@@ -73,6 +73,10 @@ class MameBatch(GameBatch):
         self._starters = [GameStarter(machine) for _ in range(num_games)]
         self._failures_in_a_row = [0] * num_games
         self._before = np.zeros(1, RAM_DTYPE)
+        # NumPy copies a record of many fields one by one; bytes are copied at once.
+        self._images = as_bytes(self.ram)
+        self._records = rows_of(self.games)
+        self._image_before = as_bytes(self._before)[0]
 
     @property
     def pids(self) -> list[int | None]:
@@ -123,7 +127,7 @@ class MameBatch(GameBatch):
         result = converse({machine: say})[machine]
         if isinstance(result, MachineError):
             raise result
-        as_bytes(self.ram)[at] = result.ram
+        self._images[at] = result.ram
         return result
 
     def __enter__(self) -> MameBatch:
@@ -137,7 +141,7 @@ class MameBatch(GameBatch):
     ) -> None:
         running = np.flatnonzero(self.games["status"] == RUNNING).tolist()
         self._rest_records()
-        ram_before, games_before = self.ram.copy(), self.games.copy()
+        images_before, records_before = self._images.copy(), self._records.copy()
         work = {
             self._running_machine(at): partial(self._play_step, at, int(spin[at]), int(buttons[at]))
             for at in running
@@ -146,7 +150,7 @@ class MameBatch(GameBatch):
         for at, machine in zip(running, work, strict=True):
             result = results[machine]
             if isinstance(result, MachineError):
-                self.ram[at], self.games[at] = ram_before[at], games_before[at]
+                self._images[at], self._records[at] = images_before[at], records_before[at]
                 self.games["status"][at] = LOST
                 self.games["points"][at] = 0
                 self._note_failure(at, result)
@@ -207,8 +211,8 @@ class MameBatch(GameBatch):
         executed = int(record["executed_buttons"])
         fire, zap = bool(executed & FIRE), bool(executed & ZAP)
         frame = yield protocol.go(int(record["executed_spin"]), fire, zap)
-        self._before[0] = self.ram[at]
-        as_bytes(self.ram)[at] = frame.ram
+        self._image_before[:] = self._images[at]
+        self._images[at] = frame.ram
         if self._simulated_bytes:
             self.streams["state"][at] = frame.stream
         return int(bookkeeping.after_tick(self._before, self.ram, self.games, at))
@@ -232,7 +236,7 @@ class MameBatch(GameBatch):
                     self._note_failure(at, result)
                     continue
                 del games[at]
-                as_bytes(self.ram)[at] = result.ram
+                self._images[at] = result.ram
                 if self._simulated_bytes:
                     self.streams["state"][at] = result.stream
                 bookkeeping.start_record(self.ram, self.games, at)
@@ -245,7 +249,7 @@ class MameBatch(GameBatch):
         else:
             chance = bookkeeping.prepare_game(self.ram, self.streams, at, self._options)
             wait = int(chance) % WAITS
-        return NewGame(as_bytes(self.ram)[at].copy(), wait, stream)
+        return NewGame(self._images[at].copy(), wait, stream)
 
     def _running_machine(self, at: int) -> MameMachine:
         machine = self._machines[at]
