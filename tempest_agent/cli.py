@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Sequence
 from importlib import import_module, metadata
 from typing import Any
 
@@ -59,18 +58,10 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry[2]) for name, entry in COMMANDS.items()])
 
-    def main(
-        self,
-        args: Sequence[str] | None = None,
-        prog_name: str | None = None,
-        complete_var: str | None = None,
-        standalone_mode: bool = True,
-        windows_expand_args: bool = True,
-        **extra: Any,
-    ) -> Any:
-        """Run a command and end the process with its exit code."""
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a command and end the process with its exit code; arguments as for ``Group.main``."""
         try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
+            code = super().main(*args, **{**kwargs, "standalone_mode": False})
         except UserError as error:
             code = _complain(str(error), EXIT_USER)
         except click.ClickException as error:

@@ -68,16 +68,16 @@ class MetricsLog:
         }
         # TensorBoard hides what an earlier start had logged from the purge step on.
         purge = None if resumed_at is None else resumed_at + 1
-        self._events = SummaryWriter(str(run), purge_step=purge)  # type: ignore[no-untyped-call]
+        self._events = SummaryWriter(str(run), purge_step=purge)
 
     def write(self, table: str, steps: int, figures: Mapping[str, float]) -> None:
         """Log ``figures`` in ``train`` or ``eval`` as the state after ``steps`` decisions."""
         self._tables[table].write(steps, figures)
         for name, value in figures.items():
             if name != STEP_COLUMN:
-                self._events.add_scalar(f"{table}/{name}", value, steps)  # type: ignore[no-untyped-call]
-        self._events.flush()  # type: ignore[no-untyped-call]
+                self._events.add_scalar(f"{table}/{name}", value, steps)
+        self._events.flush()
 
     def close(self) -> None:
         """Finish the event file."""
-        self._events.close()  # type: ignore[no-untyped-call]
+        self._events.close()

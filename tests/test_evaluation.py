@@ -97,10 +97,8 @@ def test_the_game_to_watch_is_the_game_that_was_scored(name: str, frame_skip: in
     games = Games(3, seed=5, level=9, max_ticks=2500)
     outcomes = play_games(player, games)
     for number in range(3):
-        ticks = 0
-        for batch in play_ticks(player, games, number):
+        for ticks, batch in enumerate(play_ticks(player, games, number)):
             assert batch.games["ticks"][0] == ticks
-            ticks += 1
         assert batch.games["score"][0] == outcomes.scores[number]
         assert batch.games["ticks"][0] == outcomes.ticks[number]
         over = batch.ram["game_state"][0] == STATE_HIGH_SCORE_CHECK

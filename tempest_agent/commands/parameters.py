@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    _ParamType = click.ParamType[int | str]
+else:  # Not generic in older versions of click.
+    _ParamType = click.ParamType
 
 LEVELS = click.IntRange(1, 99)
 COUNT = click.IntRange(min=1)
@@ -12,7 +17,7 @@ SEED = click.IntRange(0, 2**63 - 1)
 INPUT_DELAY = click.IntRange(0, 4)
 
 
-class BonusLife(click.ParamType):
+class BonusLife(_ParamType):
     """``none``, or the points between bonus lives as the machine's switches offer them."""
 
     name = "points"
