@@ -161,11 +161,11 @@ class MameMachine:
         bad = self._process.bad_roms()
         if bad and self.options.strict_roms:
             self.close()
+            others = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
             raise MameError(
-                f"rom_path={str(self.options.rom_path)!r}: {bad[0]} "
-                f"{f'and {len(bad) - 1} other files are' if len(bad) > 1 else 'is'} not those of "
-                f"the set {ROM_SET} (wrong checksum): get the set of Tempest rev 1, or allow it "
-                "with strict_roms=False (--any-roms)"
+                f"rom_path={str(self.options.rom_path)!r}: {bad[0]}{others} differs from the set "
+                f"{ROM_SET} (wrong checksum): get the set of Tempest rev 1, or allow it with "
+                "strict_roms=False (--any-roms)"
             )
         self.send(self._setup + protocol.carry_on())
 
