@@ -55,6 +55,7 @@ __all__ = [
     "describe",
     "observe",
     "write_features",
+    "write_floats",
 ]
 
 # Addresses of the movement programs (the machine's documentation, "movement programs").
@@ -484,14 +485,27 @@ def observe(ram: NDArray[np.void]) -> NDArray[np.int8]:
     return out
 
 
-@kernel
-def _divide(codes: NDArray[np.int8], out: NDArray[np.float32]) -> None:
+# 1/127 as a number of 16 bits, whose product with a code is exact, and what it lacks: the sum of
+# the two products rounds to code / 127 for every code, at a third of a division's time.
+_INVERSE = np.float32(round(2**22 / FEATURE_SCALE) / 2**22)
+_INVERSE_REST = np.float32(1 / FEATURE_SCALE - float(_INVERSE))
+
+
+@rule
+def write_floats(codes: NDArray[np.int8], out: NDArray[np.float32]) -> None:
+    """Write ``codes / 127``; both arrays have one axis."""
     for i in range(len(codes)):
-        out[i] = np.float32(codes[i]) / np.float32(FEATURE_SCALE)
+        code = np.float32(codes[i])
+        out[i] = code * _INVERSE + code * _INVERSE_REST
+
+
+@kernel
+def _write_all_floats(codes: NDArray[np.int8], out: NDArray[np.float32]) -> None:
+    write_floats(codes, out)
 
 
 def as_floats(codes: NDArray[np.int8]) -> NDArray[np.float32]:
     """Observation codes of any shape as the floats that the environment gives: ``codes / 127``."""
     out = np.empty(codes.shape, np.float32)
-    _divide(np.ascontiguousarray(codes).reshape(-1), out.reshape(-1))
+    _write_all_floats(np.ascontiguousarray(codes).reshape(-1), out.reshape(-1))
     return out
