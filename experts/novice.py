@@ -66,8 +66,7 @@ def novice_batch(
         buttons[row] = held[game]
         if chance >= attention * 65536.0:
             continue
-        scratch[0] = ram[row]
-        look_ahead(scratch[0], pending[row], streams[game])
+        look_ahead(scratch, ram[row], pending[row], streams[game])
         decide(scratch[0], ram[row], pending.shape[1], weights[0], plan)
         spins[row] = plan.spin
         held[game] = plan.fire * FIRE

@@ -27,6 +27,9 @@ from .plan import PLAN_DTYPE, Plan
 from .targets import value_lanes
 from .weights import Weights, WeightsRecord
 
+ROLLS = 8
+"""Most tries to find a future in which the player lives."""
+
 
 @rule
 def decide(ram: Ram, seen: Ram, delay: int, weights: WeightsRecord, plan: Plan) -> None:
@@ -74,9 +77,8 @@ def decide_batch(
     plan = plans[0]
     for game in range(len(ram)):
         if pending.shape[1]:
-            scratch[0] = ram[game]
             reseed(sources[0], ram[game], seed)
-            look_ahead(scratch[0], pending[game], sources[0])
+            look_ahead(scratch, ram[game], pending[game], sources[0])
             decide(scratch[0], ram[game], pending.shape[1], weights[0], plan)
         else:
             decide(ram[game], ram[game], 0, weights[0], plan)
@@ -95,12 +97,23 @@ def reseed(source: Source, ram: Ram, seed: int) -> None:
 
 
 @rule
-def look_ahead(ram: Ram, inputs: NDArray[np.int16], source: Source) -> None:
-    """Run ``ram`` through ``inputs`` of shape ``(delay, 2)`` on a random stream of our own."""
-    for step in range(len(inputs)):
-        held = int64(inputs[step, 1])
-        set_inputs(ram, int64(inputs[step, 0]), (held & FIRE) != 0, (held & ZAP) != 0)
-        tick(ram, source)
+def look_ahead(
+    scratch: NDArray[np.void], ram: Ram, inputs: NDArray[np.int16], source: Source
+) -> None:
+    """Fill ``scratch[0]`` with ``ram`` run through ``inputs`` of shape ``(delay, 2)``.
+
+    Chance comes from ``source``.  Where it kills the player the dice are cast again a few times:
+    the decision only matters if he lives.
+    """
+    for _ in range(ROLLS):
+        scratch[0] = ram
+        future = scratch[0]
+        for step in range(len(inputs)):
+            held = int64(inputs[step, 1])
+            set_inputs(future, int64(inputs[step, 0]), (held & FIRE) != 0, (held & ZAP) != 0)
+            tick(future, source)
+        if future.player_lane_ccw < DEAD_VISIBLE or ram.player_lane_ccw >= DEAD_VISIBLE:
+            return
 
 
 class ScriptedExpert:

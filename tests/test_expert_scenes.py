@@ -229,3 +229,16 @@ def test_never_steers_beyond_the_ends_of_an_open_well() -> None:
         put_enemy(ram, 3, FLIPPER, 15 - lane, 0x90)
         assert 0 <= plan_of(ram)["lane"] <= 14
         assert plan_of(ram)["lane"] != lane
+
+
+@pytest.mark.parametrize("lane", [LANE - 1, LANE])
+def test_under_a_delay_it_leaves_both_lanes_into_which_chance_may_send_a_fuseball(
+    lane: int,
+) -> None:
+    for seed in range(8):
+        ram = scene(level=33, lane=lane)
+        put_enemy(ram, 2, FUSEBALL, LANE, 0x11, enemy_script_pc=0x64)
+        ram["enemies_in_well"] = 1
+        resting = np.zeros((1, 1, 2), np.int16)
+        spins, _ = ScriptedExpert(seed=seed).act(ram, resting)
+        assert (int(ram["rim_pos"][0]) - int(spins[0])) >> 4 not in (LANE - 1, LANE)
