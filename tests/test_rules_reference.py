@@ -187,7 +187,7 @@ def test_more_than_64_waiting_on_hard(pair: Pair, wave: int) -> None:
 @pytest.mark.parametrize("block", range(4))
 def test_new_games_and_level_select(pair: Pair, block: int) -> None:
     """Any switches, any earlier game, the knob and the buttons, to the choice or the time-out."""
-    for game in range(4):
+    for game in range(8):
         rng = random.Random(f"select {block} {game}")
         image = scenarios.new_game(rng)
         controls = still if game == 0 else choosing

@@ -276,6 +276,75 @@ def test_level_select_chooses_by_itself_after_231_ticks() -> None:
     assert stage.ram["game_state"] == m.STATE_NEW_LIFE
 
 
+@pytest.mark.parametrize(
+    ("best_top", "rating", "last_wave", "free_play", "offered"),
+    [
+        (0x99, 0, 0, False, 4), (0x29, 4, 0, False, 4), (0x30, 4, 0, False, 5),
+        (0x49, 4, 0, False, 5), (0x50, 4, 0, False, 6), (0x69, 4, 0, False, 6),
+        (0x70, 4, 0, False, 7), (0x70, 4, 17, False, 8), (0x70, 4, 13, False, 7),
+        (0, 0, 98, False, 27), (0, 0, 79, False, 26), (0, 0, 0, True, 27),
+    ],
+)  # fmt: skip
+def test_start_levels_offered(
+    best_top: int, rating: int, last_wave: int, free_play: bool, offered: int
+) -> None:
+    stage = Stage()
+    stage.ram["game_state"] = m.STATE_NEW_GAME
+    stage.ram["best_score_top"] = best_top
+    stage.ram["dsw3_image"] = rating
+    stage.ram["last_game_top_wave"] = last_wave
+    stage.ram["dsw1_image"] = 0x40 if free_play else 0x02
+    stage.tick()
+    assert stage.ram["select_top_index"] == offered
+    assert stage.ram["last_game_top_wave"] == 0
+
+
+@pytest.mark.parametrize("button", [m.BUTTON_START_1, m.BUTTON_START_2])
+def test_start_buttons_choose_in_the_last_seconds_only(button: int) -> None:
+    for seconds, chosen in ((9, False), (8, False), (7, True), (1, True)):
+        stage = Stage()
+        stage.ram["game_state"] = m.STATE_NEW_GAME
+        stage.tick()
+        stage.ram["pause_timer"] = seconds
+        stage.ram["buttons_latched"] = button
+        stage.tick()
+        assert (stage.ram["game_state"] == m.STATE_NEW_LIFE) == chosen
+        assert stage.ram["buttons_latched"] == 0
+
+
+@pytest.mark.parametrize(("wave", "kept"), [(0, 0), (1, 0), (2, 1), (60, 59), (98, 97)])
+def test_how_far_a_game_came_is_kept_for_the_next(wave: int, kept: int) -> None:
+    stage = Stage()
+    stage.ram["wave_index"][0] = wave
+    stage.ram["lives"][0] = 1
+    stage.ram["game_state"] = m.STATE_END_LIFE
+    stage.tick()
+    assert stage.ram["game_state"] == m.STATE_HIGH_SCORE_CHECK
+    assert stage.ram["last_game_top_wave"] == kept
+
+
+@pytest.mark.parametrize(
+    ("switches", "button", "running", "skipped"),
+    [
+        (0x40, m.BUTTON_START_1, True, True), (0x40, m.BUTTON_START_2, True, True),
+        (0x40, m.BUTTON_FIRE, True, False), (0x02, m.BUTTON_START_1, True, False),
+        (0x42, m.BUTTON_START_1, True, False), (0x00, m.BUTTON_START_1, True, False),
+        (0x40, m.BUTTON_START_1, False, False),
+    ],
+)  # fmt: skip
+def test_level_skip_on_free_play_with_the_demo_switch(
+    switches: int, button: int, running: bool, skipped: bool
+) -> None:
+    stage = Stage(20)
+    stage.put_enemy(m.SPIKER, depth=0xC0)
+    stage.ram["dsw1_image"] = switches
+    stage.ram["buttons_now"] = button
+    stage.ram["mode_flags"] = 0xC0 if running else 0x80
+    stage.tick_with()
+    assert (stage.ram["game_state"] == m.STATE_WARP) == skipped
+    assert (stage.ram["warp_flag"] == 0x80) == skipped
+
+
 # ---- how long things take --------------------------------------------------------------------
 
 
@@ -415,7 +484,8 @@ def test_death_takes_this_long(lives: int, grabbed: bool, until_end_of_life: int
 @pytest.mark.parametrize(
     ("kind", "depth", "phase", "dead"),
     [
-        (m.PULSAR, 0x60, 3, True), (m.PULSAR, 0x60, 0xFB, False), (m.PULSAR, 0xA4, 3, False),
+        (m.PULSAR, 0x60, 3, True), (m.PULSAR, 0x60, 0xFB, False), (m.PULSAR, 0x60, 0, True),
+        (m.PULSAR, 0xA1, 3, True), (m.PULSAR, 0xA2, 3, False), (m.PULSAR, 0xA4, 3, False),
         (m.FUSEBALL, 0x10, 0xFF, True), (m.FUSEBALL, 0x11, 0xFF, False),
     ],
 )  # fmt: skip
@@ -546,6 +616,51 @@ def test_a_rim_walker_stands_four_ticks_and_then_flips() -> None:
     lane_time = [False] * 4 + [True] * 4
     assert flipping == lane_time * 2
     assert stage.ram["enemy_lane"][6] == 2
+
+
+def fuseball_on_a_spoke(level: int, spoke: int, depth: int) -> Stage:
+    """A fuseball about to climb one step along its spoke."""
+    stage = Stage(level)
+    stage.put_enemy(m.FUSEBALL, lane=spoke, depth=depth)
+    stage.ram["enemy_kind"][6], stage.ram["enemy_lane_ccw"][6] = m.FUSEBALL, 0x20
+    stage.ram["enemy_script_pc"][6] = PROGRAM["FUSE"]
+    stage.ram["fuse_chase"] = 0
+    return stage
+
+
+@pytest.mark.parametrize(("level", "turns"), [(11, True), (17, True), (18, False), (40, False)])
+def test_fuseballs_turn_before_the_rim_on_the_first_17_levels(level: int, turns: bool) -> None:
+    stage = fuseball_on_a_spoke(level, 7, 0x1F)
+    assert stage.tick_with((0x9F8F, 0)) == [turns]
+    assert bool(stage.ram["enemy_kind"][6] & m.KIND_FLIPPING) == turns
+
+
+def test_fuseballs_of_the_first_levels_may_go_on_at_0x20() -> None:
+    for fraction, address in ((0, 0x9F66), (0xFF, 0x9F8F)):
+        stage = fuseball_on_a_spoke(11, 7, 0x20)
+        speed = 2 * 672
+        start = (0x20 << 8) + speed - (1 if fraction else 0)
+        stage.ram["enemy_depth"][6], stage.ram["enemy_depth_frac"][6] = start >> 8, start & 0xFF
+        assert stage.tick_with((address, 0)) == [True]
+        assert stage.ram["enemy_depth"][6] == (0x1F if fraction else 0x20)
+
+
+@pytest.mark.parametrize("higher", [True, False])
+@pytest.mark.parametrize(
+    ("level", "spoke", "to_higher", "to_lower"),
+    [(8, 0, 0, 0), (8, 15, 14, 14), (8, 7, 7, 6), (12, 0, 0, 15), (12, 15, 15, 14)],
+)
+def test_fuseballs_turn_back_at_the_ends_of_open_wells(
+    level: int, spoke: int, to_higher: int, to_lower: int, higher: bool
+) -> None:
+    """The lane being crossed: the one above the spoke or the one below it.
+
+    Level 8 is open, level 12 closed.
+    """
+    stage = fuseball_on_a_spoke(level, spoke, 0x11)
+    stage.ram["enemy_depth"][6] = 0x10
+    assert stage.tick_with((0x9F8F, 0x00 if higher else 0x40)) == [True]
+    assert stage.ram["enemy_lane"][6] == (to_higher if higher else to_lower)
 
 
 def test_a_fuseball_rolls_across_a_lane_in_27_ticks() -> None:

@@ -17,7 +17,10 @@ from . import cells as c
 from .machine import Machine
 from .programs import LABELS
 
-COMPARED = np.unique([*memory.CONTRACT_ADDRESSES, c.LATCHED, c.SPIN, c.SECOND_TIMER])
+COMPARED = np.unique(
+    [*memory.CONTRACT_ADDRESSES, c.LATCHED, c.SPIN, c.SECOND_TIMER, c.LAST_TOP_WAVE, c.SELECT_TOP]
+)
+"""The contract, and what a game of these rules reads besides."""
 
 
 class Pair:
