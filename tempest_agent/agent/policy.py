@@ -14,6 +14,7 @@ from tempest_agent.errors import UserError
 
 from .actions import pair_mask, to_counts
 from .checkpoint import read_checkpoint
+from .exact import ExactMlp
 from .networks import Layout, QNetwork
 from .targets import choose
 
@@ -30,6 +31,7 @@ class Policy:
 
     def __init__(self, network: QNetwork, config: Config, step: int = 0, sha256: str = "") -> None:
         self.network = network.eval().requires_grad_(False)
+        self._exact = ExactMlp(network) if config.network.encoder == "mlp" else None
         self.config = config
         self.step = step
         self.sha256 = sha256
@@ -50,8 +52,8 @@ class Policy:
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """One decision for each of N games.
 
-        Each row is decided as if it were alone: float32 throughout, so that the same game is
-        played the same way in any batch on the same machine.
+        With the MLP encoder a row is decided the same way in any batch and on any machine (see
+        ``exact``); with the lanes encoder the last bits of float32 depend on both.
 
         Args:
             codes: int8 ``(N, F)`` observation codes.
@@ -60,6 +62,8 @@ class Policy:
         Returns:
             Knob counts int8 ``(N,)`` and buttons (fire + 2 * zap) uint8 ``(N,)``.
         """
+        if self._exact is not None:
+            return self._exact.act(codes, zap_legal)
         observation = torch.from_numpy(codes).to(torch.float32).mul_(1.0 / 127.0)
         choice = choose(
             self.network, self.network(observation), pair_mask(torch.from_numpy(zap_legal))
