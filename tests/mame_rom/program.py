@@ -173,6 +173,7 @@ new_life:                       ; state 02
     STA $A6
     STA $0116
     STA $0106
+    STA $0111                   ; the well is closed
     STA $07F0
     LDA #$1E
     STA $00
