@@ -27,6 +27,7 @@ class Progress:
         self._total, self._unit, self._label = total, unit, label
         self._start = self._done = start
         self._began = time.monotonic()
+        self._moving = False
         self._next_line = self._began + PLAIN_INTERVAL
         self._bar: tqdm[None] | None = None
         if self._stream.isatty():
@@ -58,9 +59,9 @@ class Progress:
         now = time.monotonic()
         if self._bar is not None:
             self._bar.update(done - self._done)
-        elif self._done == self._start:
-            self._began = now  # Compiling and loading before the first step is no rate.
-            self._start = done
+        elif not self._moving and done > self._start:
+            # Compiling and loading before the first step says nothing about the rate.
+            self._moving, self._began, self._start = True, now, done
         self._done = done
         if self._bar is None and now >= self._next_line:
             self._next_line = now + PLAIN_INTERVAL

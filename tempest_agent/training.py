@@ -43,7 +43,14 @@ SHOWN = {
 }
 """Figures of a printed line and how they are written; ``metrics.csv`` has all of them."""
 
+EVAL_MAX_TICKS = 10_000
+"""Greedy games during training are cut earlier than in the standard evaluation: they cost time."""
+
 EVALUATED = ("score_iqm", "score_mean", "level_mean", "ticks_mean", "deaths_per_1000_ticks")
+
+
+class _Stopped(Exception):  # noqa: N818  (no error: the user asked for it)
+    """The run is to end."""
 
 
 class Session:
@@ -120,21 +127,38 @@ class Session:
 
     def _on_checkpoint(self, path: Path) -> None:
         publish(path, LATEST)
-        steps = self._trainer.steps
-        if not self._eval_games or self._trainer.stop_requested:
-            self._say(f"{steps:,}: saved {path}")
+        saved = f"{self._trainer.steps:,}: saved {path}"
+        try:
+            figures = self._greedy_games(path) if self._eval_games else None
+        except _Stopped:
+            figures = None
+        if figures is None:
+            self._say(saved)
             return
-        policy = load_policy(path)
-        games = Games(
-            self._eval_games, self._trainer.config.run.seed, input_delay=policy.input_delay
-        )
-        played = play_games(network_choice(policy, str(path)), games, min(2, os.cpu_count() or 1))
-        figures = {name: float(summary(played)[name]) for name in EVALUATED}
-        self._log.write("eval", steps, figures)
+        self._log.write("eval", self._trainer.steps, figures)
         self._say(
-            f"{steps:,}: saved {path}; {games.episodes} greedy games: "
+            f"{saved}; {self._eval_games} greedy games: "
             f"IQM {figures['score_iqm']:,.0f}, level {figures['level_mean']:.1f}"
         )
+
+    def _greedy_games(self, path: Path) -> dict[str, float]:
+        """How the checkpoint plays by itself; ``_Stopped`` if the run is to end meanwhile."""
+        policy = load_policy(path)
+        games = Games(
+            self._eval_games,
+            self._trainer.config.run.seed,
+            max_ticks=EVAL_MAX_TICKS,
+            input_delay=policy.input_delay,
+        )
+
+        def check(_ticks: int) -> None:
+            if self._trainer.stop_requested:
+                raise _Stopped
+
+        check(0)
+        threads = min(2, os.cpu_count() or 1)
+        played = summary(play_games(network_choice(policy, str(path)), games, threads, check))
+        return {name: float(played[name]) for name in EVALUATED}
 
     def _say(self, text: str) -> None:
         if self._progress is not None:

@@ -1,0 +1,93 @@
+"""Progress lines: rate and time left, and none of it for the time before the first step."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from tempest_agent import progress as progress_module
+from tempest_agent.progress import Progress, duration
+
+
+class Clock:
+    """A clock that is set by hand."""
+
+    now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(progress_module, "time", clock)
+    return clock
+
+
+def test_lines_state_rate_and_time_left(clock: Clock) -> None:
+    stream = io.StringIO()
+    with Progress(1_000, "ticks", "eval", stream=stream) as progress:
+        clock.now = 100.0  # Compiling.
+        progress.update(0)
+        assert stream.getvalue() == "eval: 0/1,000 ticks (0 %), 0/s, unknown time left\n"
+        for second in range(1, 31):
+            clock.now = 100.0 + second
+            progress.update(10 * second)
+    lines = stream.getvalue().splitlines()
+    assert lines[1:] == [
+        "eval: 100/1,000 ticks (10 %), 10/s, 1 min 30 s left",
+        "eval: 200/1,000 ticks (20 %), 10/s, 1 min 20 s left",
+        "eval: 300/1,000 ticks (30 %), 10/s, 1 min 10 s left",
+    ]
+
+
+def test_what_a_resumed_run_had_done_is_not_speed(clock: Clock) -> None:
+    stream = io.StringIO()
+    with Progress(1_000, "decisions", "train", start=500, stream=stream) as progress:
+        for second in range(1, 12):
+            clock.now = float(second)
+            progress.update(500 + 10 * second)
+    assert stream.getvalue() == "train: 600/1,000 decisions (60 %), 10/s, 40 s left\n"
+
+
+def test_messages_are_lines_of_their_own(clock: Clock) -> None:
+    stream, other = io.StringIO(), io.StringIO()
+    with Progress(10, "ticks", "play", stream=stream) as progress:
+        progress.message("hello")
+        progress.message("result", other)
+    assert stream.getvalue() == "hello\n"
+    assert other.getvalue() == "result\n"
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_a_bar_that_goes_away() -> None:
+    stream = Terminal()
+    with Progress(10, "ticks", "play", stream=stream) as progress:
+        for done in range(11):
+            progress.update(done)
+    assert "play" in stream.getvalue()
+    assert "\r" in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.4, "0 s"),
+        (59.4, "59 s"),
+        (60, "1 min 0 s"),
+        (3_599, "59 min 59 s"),
+        (3_600, "1 h 0 min"),
+        (90_000, "25 h 0 min"),
+        (float("inf"), "unknown time"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
