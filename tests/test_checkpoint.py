@@ -24,7 +24,7 @@ from tempest_agent.agent.checkpoint import (
     read_replay,
     write_checkpoint,
 )
-from tempest_agent.agent.policy import load_policy
+from tempest_agent.agent.policy import export_policy, load_policy
 from tempest_agent.agent.trainer import Trainer
 from tempest_agent.config import Config, load_config
 from tempest_agent.errors import UserError
@@ -278,6 +278,23 @@ def test_old_checkpoints_are_thinned_out(tmp_path: Path) -> None:
     prune(tmp_path, 2)
     left = {f.name for f in tmp_path.iterdir()}
     assert left == {"step_100.pt", "step_3000.pt", "replay_3000.npz", "best.pt"}
+
+
+def test_an_exported_player_plays_the_same_and_is_not_resumed(tmp_path: Path) -> None:
+    result = fresh(small("run.steps=1600"), tmp_path).run()
+    player = tmp_path / "player.pt"
+    export_policy(result["checkpoint"], player)
+    assert player.stat().st_size < 0.5 * Path(result["checkpoint"]).stat().st_size
+    games = FakeGames(100, seed=3)
+    whole, alone = load_policy(result["checkpoint"]), load_policy(player)
+    for a, b in zip(
+        whole.act(games.observe(), games.zap_legal()),
+        alone.act(games.observe(), games.zap_legal()),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+    with pytest.raises(UserError, match="holds only a player"):
+        resumed(player)
 
 
 def test_a_replay_of_another_checkpoint_is_not_taken(tmp_path: Path) -> None:

@@ -172,6 +172,22 @@ def test_death_on_the_last_allowed_decision_is_a_termination() -> None:
     assert not buffer.aside
 
 
+def test_games_that_are_left_do_not_reach_into_the_next() -> None:
+    random = np.random.default_rng(0)
+    buffer = ReplayBuffer(20, 1, FEATURES, n_steps=12, gamma=0.5)
+    left_at = np.full((1, FEATURES), 77, np.int8)
+    buffer.cut(left_at, np.array([True]))
+    for t in range(8):
+        buffer.add(make_rows(t, 1, random, ends=0.0))
+        if t == 4:
+            buffer.cut(left_at, np.array([True]))
+    found = sampled_by_row(buffer)
+    assert [found[t][0] for t in range(5)] == [5, 4, 3, 2, 1]
+    for t in range(5):
+        np.testing.assert_array_equal(found[t][2], left_at[0])
+    assert found[5][0] == 2
+
+
 def test_a_trace_is_cut_at_the_first_later_action_of_another() -> None:
     drivers = [EXPERT, AGENT, AGENT, EXPLORATION, EXPERT, AGENT, AGENT, AGENT]
     random = np.random.default_rng(0)

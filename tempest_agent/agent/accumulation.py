@@ -113,4 +113,5 @@ def _norm(parameters: list[nn.Parameter]) -> Tensor:
     gradients = [p.grad for p in parameters if p.grad is not None]
     if not gradients:
         return torch.zeros(())
-    return torch.stack(torch._foreach_norm(gradients)).norm()
+    total: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+    return total

@@ -95,6 +95,12 @@ class Collector:
         self._count_habits(who == AGENT, step.spin, step.buttons)
         self._account(who, step.reward, step.game_over, step.score)
 
+    def interrupt(self) -> None:
+        """Leave the running games, because they are about to be begun anew from outside."""
+        self.replay.cut(self.games.observe(), self.games.zap_legal())
+        self.episode_start[:] = True
+        self.drivers.forget(self.episode_start)
+
     def _compare(
         self,
         who: NDArray[np.uint8],

@@ -13,7 +13,7 @@ from tempest_agent.config import Config, ConfigError, from_dict
 from tempest_agent.errors import UserError
 
 from .actions import pair_mask, to_counts
-from .checkpoint import read_checkpoint
+from .checkpoint import read_checkpoint, write_checkpoint
 from .exact import ExactMlp
 from .networks import Layout, QNetwork
 from .targets import choose
@@ -93,3 +93,17 @@ def load_policy(path: str | Path) -> Policy:
             "train again or use the version that wrote it"
         ) from error
     return Policy(network, config, step, digest)
+
+
+def export_policy(source: str | Path, target: Path) -> None:
+    """Write only the player of checkpoint ``source`` to ``target``, about a fifth of the size.
+
+    It plays and can be evaluated; training cannot be resumed from it.
+
+    Raises:
+        UserError: ``source`` is no checkpoint, or ``target`` cannot be written.
+    """
+    content = read_checkpoint(source)
+    kept = {name: content[name] for name in ("config", "layout", "step")}
+    average = content["learner"]["average"]
+    write_checkpoint(target, {**kept, "player_only": True, "learner": {"average": average}})

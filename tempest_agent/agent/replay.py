@@ -251,6 +251,21 @@ class ReplayBuffer:
         self.position = (t + 1) % self.length
         self.filled = min(self.filled + 1, self.length)
 
+    def cut(self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]) -> None:
+        """End the running games after their newest decision, because new ones begin.
+
+        Args:
+            codes: the observations ``(N, F)`` that the games are left at, for the bootstrap.
+            zap_legal: whether a zap was legal there, ``(N,)``.
+        """
+        if self.filled == 0:
+            return
+        newest = (self.position - 1) % self.length
+        for game in np.flatnonzero(self.flags[newest] & (TERMINATED | TRUNCATED) == 0):
+            self.flags[newest, game] |= TRUNCATED
+            row = newest * self.num_envs + int(game)
+            self.aside[row] = codes[game].copy(), bool(zap_legal[game])
+
     def _prioritise_new(self, tree: SumTree, t: int) -> None:
         here = t * self.num_envs + self._columns
         tree.set(here, np.zeros(self.num_envs))

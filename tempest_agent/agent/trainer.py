@@ -120,6 +120,10 @@ class Trainer:
             inner = path / "checkpoints"
             path = newest_checkpoint(inner if inner.is_dir() else path)
         content = read_checkpoint(path)
+        if content.get("player_only"):
+            raise UserError(
+                f"{path} holds only a player, not a training run; resume from a run's step_*.pt"
+            )
         try:
             config = from_dict(content["config"])
             if steps is not None:
