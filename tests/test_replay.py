@@ -176,11 +176,11 @@ def test_games_that_are_left_do_not_reach_into_the_next() -> None:
     random = np.random.default_rng(0)
     buffer = ReplayBuffer(20, 1, FEATURES, n_steps=12, gamma=0.5)
     left_at = np.full((1, FEATURES), 77, np.int8)
-    buffer.cut(left_at, np.array([True]))
+    buffer.end_games(left_at, np.array([True]))
     for t in range(8):
         buffer.add(make_rows(t, 1, random, ends=0.0))
         if t == 4:
-            buffer.cut(left_at, np.array([True]))
+            buffer.end_games(left_at, np.array([True]))
     found = sampled_by_row(buffer)
     assert [found[t][0] for t in range(5)] == [5, 4, 3, 2, 1]
     for t in range(5):

@@ -97,7 +97,7 @@ class Collector:
 
     def interrupt(self) -> None:
         """Leave the running games, because they are about to be begun anew from outside."""
-        self.replay.cut(self.games.observe(), self.games.zap_legal())
+        self.replay.end_games(self.games.observe(), self.games.zap_legal())
         self.episode_start[:] = True
         self.drivers.forget(self.episode_start)
 

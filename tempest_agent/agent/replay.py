@@ -251,7 +251,7 @@ class ReplayBuffer:
         self.position = (t + 1) % self.length
         self.filled = min(self.filled + 1, self.length)
 
-    def cut(self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]) -> None:
+    def end_games(self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]) -> None:
         """End the running games after their newest decision, because new ones begin.
 
         Args:
