@@ -106,7 +106,7 @@ class MameBatch(GameBatch):
 
     def frame(self, at: int) -> Frame:
         """The tick at which game ``at``'s machine stands."""
-        machine = self._running_machine(at)
+        machine = self._playing_machine(at)
         if machine.frame is None:
             raise MachineError("it does not stand at a tick", machine.phase)
         return machine.frame
@@ -123,7 +123,7 @@ class MameBatch(GameBatch):
             machine.time_for_answer = None
             return frame
 
-        machine = self._running_machine(at)
+        machine = self._playing_machine(at)
         result = converse({machine: say})[machine]
         if isinstance(result, MachineError):
             raise result
@@ -142,8 +142,9 @@ class MameBatch(GameBatch):
         running = np.flatnonzero(self.games["status"] == RUNNING).tolist()
         self._rest_records()
         images_before, records_before = self._images.copy(), self._records.copy()
+        # Not a new machine where one has ended: that would not stand in the game.
         work = {
-            self._running_machine(at): partial(self._play_step, at, int(spin[at]), int(buttons[at]))
+            self._playing_machine(at): partial(self._play_step, at, int(spin[at]), int(buttons[at]))
             for at in running
         }
         results = converse(work)
@@ -258,12 +259,17 @@ class MameBatch(GameBatch):
             self._starters[at] = GameStarter(self.machine)
         return machine
 
+    def _playing_machine(self, at: int) -> MameMachine:
+        machine = self._machines[at]
+        if machine is None:
+            raise RuntimeError("step() after close(): reset() starts the machines anew")
+        return machine
+
     def _new_machine(self) -> MameMachine:
         return MameMachine(self.machine, switches(self._options[0]))
 
     def _start_game(self, at: int, game: NewGame, frame: Frame) -> Dialogue[Frame]:
-        machine = self._machines[at]
-        assert machine is not None
+        machine = self._playing_machine(at)
         return self._starters[at].start(machine, frame, game)
 
     def _note_failure(self, at: int, error: MachineError) -> None:
