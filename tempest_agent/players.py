@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tempest_agent.envs.arcade.memory import RAM_DTYPE
 from tempest_agent.envs.batch import GameBatch
 from tempest_agent.envs.feature_layout import FEATURES, NUM_FEATURES
+from tempest_agent.envs.game_step import RUNNING
 from tempest_agent.errors import UserError, nearest
 from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
 from tempest_agent.run_directory import LATEST
@@ -108,27 +109,34 @@ class RandomGames:
 
 
 class NetworkPlayer:
-    """A trained network, greedy.
+    """A trained network, greedy, for the games that are still running.
 
-    It is always asked about ``BLOCK`` games at once, padded where there are fewer: matrix products
-    of another size may round otherwise, and a game must not depend on the games beside it.
+    The MLP decides each row by itself.  The lanes encoder goes through matrix products, which may
+    round otherwise in a batch of another size: it is always asked about ``BLOCK`` games at once,
+    padded where there are fewer, so that a game does not depend on how many others there are.
     """
 
     BLOCK = 32
 
-    def __init__(self, policy: Policy, num_games: int) -> None:
+    def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._rows = -(-num_games // self.BLOCK) * self.BLOCK
-        self._codes = np.zeros((self._rows, NUM_FEATURES), np.int8)
+        self._block = 1 if policy.config.network.encoder == "mlp" else self.BLOCK
 
     def act(self, batch: GameBatch) -> Actions:
-        """The next decision of every game."""
-        games = batch.num_games
-        self._codes[:games] = batch.codes
-        legal = self._codes[:, ZAP_LEGAL] > 0
-        blocks = [slice(at, at + self.BLOCK) for at in range(0, self._rows, self.BLOCK)]
-        parts = [self._policy.act(self._codes[block], legal[block]) for block in blocks]
-        spins, buttons = (np.concatenate(column)[:games] for column in zip(*parts, strict=True))
+        """The next decision of every game; those that are over get inputs at rest."""
+        running = np.flatnonzero(batch.games["status"] == RUNNING)
+        spins = np.zeros(batch.num_games, np.int8)
+        buttons = np.zeros(batch.num_games, np.uint8)
+        if self._block == 1:
+            codes = batch.codes[running]
+            spins[running], buttons[running] = self._policy.act(codes, codes[:, ZAP_LEGAL] > 0)
+            return spins, buttons
+        for at in range(0, len(running), self._block):
+            rows = running[at : at + self._block]
+            codes = np.zeros((self._block, NUM_FEATURES), np.int8)
+            codes[: len(rows)] = batch.codes[rows]
+            turns, pairs = self._policy.act(codes, codes[:, ZAP_LEGAL] > 0)
+            spins[rows], buttons[rows] = turns[: len(rows)], pairs[: len(rows)]
         return spins, buttons
 
 
@@ -186,7 +194,7 @@ def network_choice(policy: Policy, name: str) -> PlayerChoice:
     """A loaded network as a player."""
     return PlayerChoice(
         name=name,
-        make=lambda numbers, _seed: NetworkPlayer(policy, len(numbers)),
+        make=lambda _numbers, _seed: NetworkPlayer(policy),
         frame_skip=policy.frame_skip,
         sees_features=True,
         sha256=policy.sha256,

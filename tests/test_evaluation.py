@@ -8,16 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from click.testing import CliRunner
 
+from tempest_agent.agent.networks import QNetwork
+from tempest_agent.agent.policy import Policy
+from tempest_agent.agent.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.cli import cli
+from tempest_agent.config import load_config
 from tempest_agent.envs.arcade.memory import STATE_HIGH_SCORE_CHECK
 from tempest_agent.envs.outcome import DEATH_CAUSES
 from tempest_agent.envs.tempest_env import TempestEnv
 from tempest_agent.evaluation import Games, Outcomes, play_games, summary
 from tempest_agent.experts import ScriptedExpert
 from tempest_agent.playback import play_ticks
-from tempest_agent.players import PlayerChoice, TeacherPlayer, find_player
+from tempest_agent.players import PlayerChoice, TeacherPlayer, find_player, network_choice
 
 EVAL_KEYS = {
     "policy",
@@ -172,6 +177,19 @@ def test_options_reach_the_games() -> None:
     assert often["ticks_mean"] > never["ticks_mean"]
     assert never["truncated"] == 0
     assert sum(never["deaths"].values()) == 6 * 3
+
+
+@pytest.mark.parametrize("encoder", ["mlp", "lanes"])
+def test_a_networks_games_do_not_depend_on_their_grouping(encoder: str) -> None:
+    config = load_config("smoke", [f"network.encoder={encoder}", "network.lane_width=8"])
+    torch.manual_seed(5)
+    policy = Policy(QNetwork(TEMPEST_LAYOUT, config.network), config)
+    player = network_choice(policy, encoder)
+    games = Games(40, seed=2, level=3, max_ticks=700)
+    alone = play_games(player, games)
+    assert_equal(play_games(player, games, threads=3), alone)
+    assert_equal(play_games(player, games, threads=40), alone)
+    assert len(set(alone.ticks.tolist())) > 1
 
 
 def test_a_fault_in_one_thread_ends_the_evaluation_with_its_own_error() -> None:
