@@ -6,6 +6,7 @@ ended by Ctrl-C.  Results go to stdout, everything else to stderr.
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from importlib import import_module, metadata
@@ -18,6 +19,9 @@ from tempest_agent.errors import UserError, unknown_name
 EXIT_FAULT = 1
 EXIT_USER = 2
 EXIT_INTERRUPTED = 130
+
+OUTSIDE_CAUSES = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM)
+"""System errors that are no fault of the program: a full disk, a folder of somebody else."""
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "train": ("train", "train", "Train an agent, or go on with a run (--resume)."),
@@ -71,10 +75,19 @@ class LazyGroup(click.Group):
         except BrokenPipeError:
             sys.stderr.close()  # The reader went away: there is nobody to tell.
             code = 0
-        except Exception:
-            traceback.print_exc()
-            code = _complain("this is a fault of tempest-agent, not yours", EXIT_FAULT)
+        except Exception as error:
+            code = _unexpected(error)
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _unexpected(error: Exception) -> int:
+    """Tell about an error that no code foresaw, and return its exit code."""
+    if isinstance(error, OSError) and error.errno in OUTSIDE_CAUSES:
+        what = f" {error.filename}" if error.filename else ""
+        advice = "free some space, or use another folder"
+        return _complain(f"cannot write{what}: {error.strerror}; {advice}", EXIT_USER)
+    traceback.print_exception(error)
+    return _complain("this is a fault of tempest-agent, not yours", EXIT_FAULT)
 
 
 def _complain(message: str, code: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -200,6 +201,17 @@ def raising(error: BaseException) -> click.Command:
     [
         (UserError("that  was\nwrong"), 2, "tempest-agent: that was wrong"),
         (KeyboardInterrupt(), 130, "tempest-agent: interrupted"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "runs/x/metrics.csv"),
+            2,
+            "tempest-agent: cannot write runs/x/metrics.csv: No space left on device; "
+            "free some space, or use another folder",
+        ),
+        (
+            OSError(errno.EBADF, "Bad file descriptor"),
+            1,
+            "tempest-agent: this is a fault of tempest-agent, not yours",
+        ),
         (RuntimeError("broken"), 1, "tempest-agent: this is a fault of tempest-agent, not yours"),
     ],
 )
