@@ -68,6 +68,7 @@ VARIANTS = [
     (),
     ("replay.prioritised=true",),
     ("learner.precision=float16", "learner.gradient_accumulation_steps=2"),
+    ("learner.precision=bfloat16", "learner.trace=cut", "learner.n_steps=3", "learner.gamma=0.9"),
     ("learner.train_freq=3", "learner.gradient_steps=2", "learner.n_steps=4", "learner.gamma=0.9"),
 ]
 
