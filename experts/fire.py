@@ -18,6 +18,9 @@ from .plan import LETHAL, Plan
 from .targets import SHOT_PASSED, can_be_shot, covering_shot, shot_meets
 from .weights import WeightsRecord
 
+NEAR_DEPTH = 0x40
+"""Depth from which an enemy can be at the rim while all the shots are still under way."""
+
 
 @rule
 def hits_at_muzzle(ram: Ram, slot: int, lane: int) -> bool:
@@ -61,11 +64,22 @@ def enemy_shot_in_lane(ram: Ram, lane: int) -> bool:
 
 
 @rule
+def muzzle_needed_soon(ram: Ram) -> bool:
+    """Whether an enemy walks the rim, or is so near that it may before the next shot is spent."""
+    if ram.enemies_on_rim:
+        return True
+    for slot in range(ENEMY_SLOTS):
+        if 0 < ram.enemy_depth[slot] < NEAR_DEPTH:
+            return True
+    return False
+
+
+@rule
 def decide_fire(ram: Ram, plan: Plan, weights: WeightsRecord) -> bool:
     """Whether to fire from ``plan.lane``.
 
     A hit at the muzzle costs no shot, as the slot is free again in the same tick, but needs a
-    free one: so the last ``shot_reserve`` shots are kept for it.
+    free one: so ``shot_reserve`` shots are kept for it while an enemy is near the rim.
     """
     flying = int64(ram.player_shot_count)
     if flying >= PLAYER_SHOT_SLOTS:
@@ -74,10 +88,10 @@ def decide_fire(ram: Ram, plan: Plan, weights: WeightsRecord) -> bool:
     for slot in range(ENEMY_SLOTS):
         if ram.enemy_depth[slot] and hits_at_muzzle(ram, slot, lane):
             return True
+    if flying >= PLAYER_SHOT_SLOTS - weights.shot_reserve and muzzle_needed_soon(ram):
+        return False
     if flying < weights.idle_shots:
         return True
-    if flying >= PLAYER_SHOT_SLOTS - weights.shot_reserve:
-        return False
     return uncovered_in_lane(ram, lane) or enemy_shot_in_lane(ram, lane)
 
 

@@ -120,8 +120,9 @@ class ScriptedExpert:
     """The strong teacher: a pure function of the RAM image and of the inputs under way.
 
     It knows where each danger will be in the next 16 ticks, goes the best way through them, and
-    fires at what it can hit with two shots in reserve.  It never reads a game's random stream:
-    with inputs under way it rolls a copy of the game forward on a stream of its own.
+    fires at what it can hit, with a shot in reserve while an enemy is near the rim.  It never
+    reads a game's random stream: with inputs under way it rolls a copy of the game forward on a
+    stream of its own.
     """
 
     name = "expert"

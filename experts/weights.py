@@ -37,26 +37,26 @@ class Weights:
 
     flipper: float = 0.55
     """Value of a flipper: ``value * 100 / (distance from the rim + depth_offset)``."""
-    pulsar: float = 1.1
-    tanker: float = 2.15
-    spiker: float = 0.42
-    fuseball: float = 2.8
+    pulsar: float = 2.45
+    tanker: float = 2.25
+    spiker: float = 0.37
+    fuseball: float = 2.6
     """Value of a rolling fuseball; a resting one cannot be shot."""
-    depth_offset: float = 22.0
+    depth_offset: float = 25.0
     """How flat the value is in depth: small means that near enemies matter much more."""
-    covered_factor: float = 0.09
+    covered_factor: float = 0.19
     """Share of its value that an enemy keeps when a shot already flies towards it."""
-    walker_value: float = 22.0
+    walker_value: float = 27.0
     """Value of a lane from which a rim walker can be hit at the muzzle once it flips."""
     enemy_shot_value: float = 0.2
     """Value of a lane in which an enemy shot can be shot down."""
-    near_rim_cost: float = 5.0
+    near_rim_cost: float = 0.5
     """Cost of a lane in the ticks in which an enemy may arrive there, if it does not flip first."""
     travel_cost: float = 0.01
     """Cost of moving one lane, so that equal lanes do not attract in turn."""
     shot_reserve: int = 1
-    """Shots of the eight that are kept for enemies at the muzzle."""
-    idle_shots: int = 5
+    """Shots of the eight that are kept for the muzzle while an enemy is near the rim."""
+    idle_shots: int = 6
     """With fewer shots than this in flight, fire although nothing is in the lane."""
     knows_shots: bool = True
     knows_walkers: bool = True

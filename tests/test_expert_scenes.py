@@ -133,17 +133,24 @@ def test_leaves_both_lanes_beside_the_spoke_where_a_fuseball_ends_its_roll() -> 
 @pytest.mark.parametrize(("flying", "fires"), [(6, True), (7, False), (8, False)])
 def test_keeps_a_shot_in_reserve(flying: int, fires: bool) -> None:
     ram = scene()
-    put_enemy(ram, 3, FLIPPER, LANE, 0x90)
+    put_enemy(ram, 3, FLIPPER, LANE, 0x30)
     put_own_shots(ram, flying, (LANE + 8) % 16)
     plan = plan_of(ram)
     assert plan["lane"] == LANE
     assert plan["fire"] == fires
 
 
+def test_spends_the_last_shot_while_nobody_is_near() -> None:
+    ram = scene()
+    put_enemy(ram, 3, FLIPPER, LANE, 0x90)
+    put_own_shots(ram, 7, (LANE + 8) % 16)
+    assert plan_of(ram)["fire"] == 1
+
+
 def test_does_not_fire_again_at_an_enemy_towards_which_a_shot_flies() -> None:
     ram = scene()
     put_enemy(ram, 3, FLIPPER, LANE, 0x90)
-    put_own_shots(ram, 5, LANE)
+    put_own_shots(ram, 6, LANE)
     assert plan_of(ram)["fire"] == 0
 
 
