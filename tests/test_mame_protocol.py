@@ -6,6 +6,7 @@ import os
 import stat
 import struct
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -197,6 +198,46 @@ def test_a_wrong_checksum_is_named(fake: Callable[..., MameOptions]) -> None:
     machine = MameMachine(fake(body))
     with pytest.raises(MameError, match=r"136002-122\.r1 differs .*wrong checksum.*strict_roms"):
         converse({machine: never})
+
+
+def test_an_answer_that_waited_for_a_busy_program_is_not_late(
+    fake: Callable[..., MameOptions],
+) -> None:
+    """The answer of one machine is there in time, while the other's dialogue takes too long."""
+    body = (
+        "hello(); os.read(commands, 9)\n"
+        "for number in (1, 2):\n"
+        "    tick = struct.pack('<IQQI', number, 1, 0, 0) + bytes(2048)\n"
+        "    os.write(out, b'TPSTT' + struct.pack('<I', len(tick)) + tick)\n"
+        "    os.read(commands, 99)\n"
+    )
+    options = fake(body, answer_timeout=1.0)
+
+    def one_tick(seconds: float) -> Callable[[Frame], Dialogue[int]]:
+        def play(_frame: Frame) -> Dialogue[int]:
+            frame = yield protocol.go()
+            time.sleep(seconds)
+            return frame.tick
+
+        return play
+
+    machines = {MameMachine(options): one_tick(1.5), MameMachine(options): one_tick(1.5)}
+    assert list(converse(machines).values()) == [2, 2]
+    for machine in machines:
+        machine.close()
+
+
+def test_a_trickle_of_bytes_is_no_answer(fake: Callable[..., MameOptions]) -> None:
+    body = (
+        "hello(); os.read(commands, 9)\n"
+        "os.write(out, b'TPSTT' + struct.pack('<I', 5000))\n"
+        "while True:\n"
+        "    time.sleep(0.05); os.write(out, b'.')\n"
+    )
+    machine = MameMachine(fake(body, start_timeout=1.0))
+    result = converse({machine: never})[machine]
+    assert isinstance(result, MachineError)
+    assert "not answered within 1 s" in str(result)
 
 
 def test_restarts_are_counted(fake: Callable[..., MameOptions], tmp_path: Path) -> None:

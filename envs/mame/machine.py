@@ -223,11 +223,12 @@ class _Conversations(Generic[T]):
                 self._advance(machine)
         while self.running:
             now = time.monotonic()
+            wait = min(each.deadline for each in self.running) - now
+            for number, _ in self._poller.poll(max(wait, 0) * 1000):
+                self._advance(self._machines[number])
+            # Only after a look at what has arrived: this process may itself have been busy since.
             for machine in [each for each in self.running if each.deadline <= now]:
                 self._finish(machine, machine.overdue())
-            wait = min((each.deadline for each in self.running), default=now) - now
-            for number, _ in self._poller.poll(wait * 1000 + 1) if self.running else ():
-                self._advance(self._machines[number])
 
     def _advance(self, machine: MameMachine) -> None:
         """Take the tick at which ``machine`` has arrived, if it has, and answer it."""
