@@ -1,0 +1,147 @@
+"""Files of a run: replaced as a whole or not at all, and logs that can be resumed."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tempest_agent import run_directory
+from tempest_agent.errors import UserError
+from tempest_agent.metrics_log import CsvLog
+from tempest_agent.run_directory import (
+    create_run,
+    discard_run,
+    find_run,
+    git_commit,
+    publish,
+    record_start,
+    replacing,
+    require_writable,
+)
+
+
+def table(path: Path) -> list[list[str]]:
+    with path.open(newline="") as file:
+        return list(csv.reader(file))
+
+
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    target.write_text("old")
+    with replacing(target) as file:
+        file.write(b"new")
+        file.flush()
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    target.write_text("old")
+
+    def write_until_the_disk_is_full() -> None:
+        with replacing(target) as file:
+            file.write(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(OSError, match="No space") as caught:
+        write_until_the_disk_is_full()
+    assert caught.value.filename == str(target)
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_publish_makes_the_folder_and_copies(tmp_path: Path) -> None:
+    source = tmp_path / "step_1.pt"
+    source.write_bytes(b"weights")
+    publish(source, tmp_path / "checkpoints" / "latest.pt")
+    assert (tmp_path / "checkpoints" / "latest.pt").read_bytes() == b"weights"
+
+
+def test_the_run_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = [create_run("name", seed) for seed in (1, 2)]
+    for run in runs:
+        record_start(run)
+    assert find_run(None) == runs[1]
+    record_start(runs[0], resumed_at=7)
+    assert find_run(None) == runs[0]
+    assert find_run(runs[1]) == runs[1]
+    checkpoint = runs[1] / "checkpoints" / "step_3.pt"
+    checkpoint.touch()
+    assert find_run(checkpoint) == runs[1]
+    starts = json.loads((runs[0] / "run.json").read_text())["starts"]
+    assert [start["resumed_at_step"] for start in starts] == [None, 7]
+
+
+def test_a_run_that_could_not_begin_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = create_run("name", 1)
+    discard_run(run)
+    assert not run.exists()
+    kept = create_run("name", 1)
+    (kept / "file").touch()
+    discard_run(kept)
+    assert (kept / "file").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_the_users_mistake(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="cannot write to"):
+        require_writable(tmp_path / "file" / "inside")
+
+
+def test_the_commit_is_that_of_this_program_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "run_directory.py"
+    source.write_text("# installed here\n")
+    monkeypatch.setattr(run_directory, "__file__", str(source))
+    assert git_commit() is None  # No repository at all.
+
+    def git(*arguments: str) -> str:
+        names = ("-c", "user.name=n", "-c", "user.email=e")
+        command = ["git", "-C", str(tmp_path), *names, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "somebody else's work")
+    assert git_commit() is None  # Installed inside a repository that does not know it.
+    git("add", source.name)
+    git("commit", "-q", "-m", "the program")
+    assert git_commit() == git("rev-parse", "HEAD")
+    source.write_text("# changed\n")
+    assert git_commit() == git("rev-parse", "HEAD") + "-dirty"
+
+
+def test_new_columns_may_appear_at_any_time(tmp_path: Path) -> None:
+    log = CsvLog(tmp_path / "log.csv")
+    log.write(10, {"steps": 10.0, "loss": 0.5})
+    log.write(20, {"loss": 0.25, "score": 1e6})
+    log.write(30, {"score": 3.0})
+    assert table(tmp_path / "log.csv") == [
+        ["steps", "loss", "score"],
+        ["10", "0.5", ""],
+        ["20", "0.25", "1000000"],
+        ["30", "", "3"],
+    ]
+
+
+def test_a_resumed_log_drops_what_will_be_logged_again(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    log = CsvLog(path)
+    for steps in (10, 20, 30):
+        log.write(steps, {"loss": steps / 10})
+    resumed = CsvLog(path, resumed_at=20)
+    assert table(path) == [["steps", "loss"], ["10", "1"], ["20", "2"]]
+    resumed.write(30, {"loss": 4.0, "score": 5.0})
+    assert table(path)[-1] == ["30", "4", "5"]
+    assert table(path)[1] == ["10", "1", ""]
