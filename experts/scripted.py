@@ -131,9 +131,6 @@ class ScriptedExpert:
         self.weights = weights or Weights()
         self._weights = self.weights.record()
         self._seed = seed
-        self._stream = np.zeros(1, STREAM_DTYPE)
-        self._plan = np.zeros(1, PLAN_DTYPE)
-        self._scratch = np.zeros(1, RAM_DTYPE)
 
     def act(
         self,
@@ -143,26 +140,29 @@ class ScriptedExpert:
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """One decision for each of N games; see ``Teacher.act``."""
         check_rows(ram, games)
-        inputs = check_pending(ram, pending)
-        spins = np.zeros(len(ram), np.int8)
-        buttons = np.zeros(len(ram), np.uint8)
-        decide_batch(
-            ram,
-            inputs,
-            self._seed,
-            self._stream,
-            self._scratch,
-            self._plan,
-            self._weights,
-            spins,
-            buttons,
-        )
-        return spins, buttons
+        return self._decide(ram, check_pending(ram, pending), np.zeros(1, PLAN_DTYPE))
 
     def explain(self, ram: NDArray[np.void]) -> NDArray[np.void]:
-        """The whole plan for one image of shape ``(1,)``: danger table, lane values, decision."""
-        self.act(ram)
-        return self._plan.copy()
+        """The whole plan for one image of shape ``(1,)``: danger table, lane values, decision.
+
+        Returns:
+            One PLAN_DTYPE record, shape ``(1,)``.
+        """
+        check_rows(ram, None)
+        plan = np.zeros(1, PLAN_DTYPE)
+        self._decide(ram[:1], check_pending(ram[:1], None), plan)
+        return plan
 
     def reset(self, mask: NDArray[np.bool_] | None = None) -> None:
         """Nothing to forget."""
+
+    def _decide(
+        self, ram: NDArray[np.void], pending: PendingInputs, plan: NDArray[np.void]
+    ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
+        """Decide for all of ``ram``; ``plan`` keeps the last one. Safe to call from many threads."""
+        spins = np.zeros(len(ram), np.int8)
+        buttons = np.zeros(len(ram), np.uint8)
+        stream = np.zeros(1, STREAM_DTYPE)
+        scratch = np.zeros(1, RAM_DTYPE)
+        decide_batch(ram, pending, self._seed, stream, scratch, plan, self._weights, spins, buttons)
+        return spins, buttons

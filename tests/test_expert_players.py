@@ -150,6 +150,16 @@ def test_the_dial_orders_the_players() -> None:
     assert means[-1] > 5 * means[0]
 
 
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [("random", 6_000, 11_000), ("novice", 15_000, 28_000), ("novice-strong", 70_000, 115_000)],
+)
+def test_the_weak_players_are_as_weak_as_they_say(name: str, least: int, most: int) -> None:
+    played = play_games(make_teacher(name), games=24, max_ticks=30_000, seed=4)
+    assert played.finished.all()
+    assert least < played.scores.mean() < most
+
+
 @kernel
 def reach(ram: NDArray[np.void], plan: NDArray[np.void], lane: int, depth: int) -> int:
     return depth_reached(ram[0], plan[0], lane, depth, START_SPEED)
