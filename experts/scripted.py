@@ -159,7 +159,7 @@ class ScriptedExpert:
     def _decide(
         self, ram: NDArray[np.void], pending: PendingInputs, plan: NDArray[np.void]
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
-        """Decide for all of ``ram``; ``plan`` keeps the last one. Safe to call from many threads."""
+        """Decide for all of ``ram``; ``plan`` keeps the last one.  Nothing is shared by calls."""
         spins = np.zeros(len(ram), np.int8)
         buttons = np.zeros(len(ram), np.uint8)
         stream = np.zeros(1, STREAM_DTYPE)

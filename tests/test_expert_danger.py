@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.compiled import kernel
 from tempest_agent.envs.arcade.memory import (
     FUSEBALL,
     KIND_FLIPPING,
@@ -20,10 +17,9 @@ from tempest_agent.envs.arcade.memory import (
 from tempest_agent.envs.arcade.options import Options
 from tempest_agent.envs.arcade.randomness import new_streams
 from tempest_agent.experts.arena import start_batch, tick_batch
-from tempest_agent.experts.danger import forecast
-from tempest_agent.experts.plan import HORIZON, LETHAL, PLAN_DTYPE
+from tempest_agent.experts.plan import HORIZON, LETHAL
 from tempest_agent.experts.random_player import RandomPlayer
-from tempest_agent.experts.weights import Weights
+from tempest_agent.experts.scripted import ScriptedExpert
 
 LEVELS = (1, 5, 9, 12, 17, 20, 28, 33, 40, 60, 81, 97)
 TICKS = 500
@@ -31,15 +27,6 @@ GRAB, PULSE, FUSE, SHOT = range(4)
 WAITING = 0x46
 PULSAR_MOVED = (0x76, 0x7D)
 FUSE_TESTED = (0x64, 0x6B)
-
-
-@kernel
-def tables(
-    images: NDArray[np.void], weights: NDArray[np.void], plan: NDArray[np.void], out: NDArray[Any]
-) -> None:
-    for tick in range(len(images)):
-        forecast(images[tick], plan[0], np.int64(images[tick].rim_pos) >> 4, weights[0])
-        out[tick] = plan[0].danger
 
 
 def deadly_lanes(before: NDArray[np.void], after: NDArray[np.void]) -> NDArray[np.bool_]:
@@ -79,10 +66,10 @@ def foresight() -> dict[str, NDArray[np.int64]]:
     missed = np.zeros((4, HORIZON), np.int64)
     seen = np.zeros((4, HORIZON), np.int64)
     alarms = np.zeros((2, HORIZON), np.int64)
+    expert = ScriptedExpert()
     for level in LEVELS:
         images = record(level)
-        table = np.zeros((TICKS, HORIZON, 16))
-        tables(images[:-1], Weights().record(), np.zeros(1, PLAN_DTYPE), table)
+        table = np.array([expert.explain(images[t : t + 1])[0]["danger"] for t in range(TICKS)])
         playing = (images["game_state"] == STATE_PLAY) & (images["player_lane_ccw"] < 0x80)
         deadly = deadly_lanes(images[:-1], images[1:])
         for ahead in range(HORIZON):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.compiled import kernel
+from tempest_agent.envs.arcade.compiled import rule
 from tempest_agent.envs.arcade.memory import RAM_DTYPE
 from tempest_agent.experts.escape import choose_lane, spin_towards
 from tempest_agent.experts.plan import HORIZON, LETHAL, PLAN_DTYPE
@@ -17,12 +17,12 @@ from tempest_agent.experts.weights import Weights
 WEIGHTS = Weights(travel_cost=0.125)
 
 
-@kernel
+@rule
 def solve(ram: NDArray[np.void], plan: NDArray[np.void], weights: NDArray[np.void]) -> None:
     choose_lane(ram[0], plan[0], weights[0])
 
 
-@kernel
+@rule
 def spin_of(place: int, lane: int) -> int:
     return spin_towards(place, lane)
 

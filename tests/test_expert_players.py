@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.compiled import kernel
+from tempest_agent.envs.arcade.compiled import kernel, rule
 from tempest_agent.envs.arcade.inputs import set_inputs
 from tempest_agent.envs.arcade.memory import RAM_DTYPE, STATE_WARP, as_bytes
 from tempest_agent.envs.arcade.options import Options
@@ -160,7 +160,7 @@ def test_the_weak_players_are_as_weak_as_they_say(name: str, least: int, most: i
     assert least < played.scores.mean() < most
 
 
-@kernel
+@rule
 def reach(ram: NDArray[np.void], plan: NDArray[np.void], lane: int, depth: int) -> int:
     return depth_reached(ram[0], plan[0], lane, depth, START_SPEED)
 
