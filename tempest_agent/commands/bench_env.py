@@ -221,10 +221,13 @@ def _ale_frames_per_second() -> float | None:
         from ale_py import roms
     except ImportError:
         return None
+    rom = roms.get_rom_path(ALE_GAME)
+    if rom is None:
+        return None
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     console = ale_py.ALEInterface()
     console.setInt("random_seed", 1)
-    console.loadROM(roms.get_rom_path(ALE_GAME))
+    console.loadROM(rom)
     actions = console.getMinimalActionSet()
     chosen = np.random.default_rng(1).integers(0, len(actions), ALE_FRAMES)
 
