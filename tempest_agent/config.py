@@ -64,6 +64,17 @@ class GameConfig:
     life_loss_terminal: bool = setting(
         True, "Whether a lost life ends the return (the game itself goes on)."
     )
+    backend: str = setting(
+        "sim", "What is played on: the simulator or the real game in MAME.", choices=("sim", "mame")
+    )
+    rom_path: str = setting("", "Folder with your own tempest1.zip, for the real game.")
+    mame_path: str = setting("", "The program MAME; empty takes the installed one.")
+    strict_roms: bool = setting(True, "Whether ROM files with wrong checksums are refused.")
+    random_bytes: str = setting(
+        "machine",
+        "Where the real game's chance comes from: its own chips or the simulator's stream.",
+        choices=("machine", "simulator"),
+    )
 
 
 @dataclass(frozen=True)

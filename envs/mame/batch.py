@@ -72,6 +72,7 @@ class MameBatch(GameBatch):
         self._machines: list[MameMachine | None] = [None] * num_games
         self._starters = [GameStarter(machine) for _ in range(num_games)]
         self._failures_in_a_row = [0] * num_games
+        self._left = False
         self._before = np.zeros(1, RAM_DTYPE)
         # NumPy copies a record of many fields one by one; bytes are copied at once.
         self._images = as_bytes(self.ram)
@@ -96,6 +97,19 @@ class MameBatch(GameBatch):
         raise MameError(
             "the real machine's state cannot be restored; use the simulator (backend='sim')"
         )
+
+    def snapshot(self) -> NDArray[np.uint8]:
+        """Images, streams and records of all games, for ``leave_at``; not the machines' states."""
+        return super().clone()
+
+    def leave_at(self, snapshot: NDArray[np.uint8]) -> None:
+        """Show the games of ``snapshot``, as a run left them; their machines are gone.
+
+        The next step is lost (status ``LOST``), and new games begin after it.
+        """
+        self.close()
+        super().restore(snapshot)
+        self._left = True
 
     def close(self) -> None:
         """End every MAME; a later ``reset`` starts new ones."""
@@ -139,8 +153,11 @@ class MameBatch(GameBatch):
     def _step_chunk(
         self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], start: int, stop: int
     ) -> None:
-        running = np.flatnonzero(self.games["status"] == RUNNING).tolist()
         self._rest_records()
+        if self._left:
+            self.games["status"][self.games["status"] == RUNNING] = LOST
+            self.games["points"] = 0
+        running = np.flatnonzero(self.games["status"] == RUNNING).tolist()
         images_before, records_before = self._images.copy(), self._records.copy()
         # Not a new machine where one has ended: that would not stand in the game.
         work = {
@@ -220,6 +237,7 @@ class MameBatch(GameBatch):
 
     def _begin_games(self, mask: NDArray[np.bool_]) -> None:
         """Start new games, with new processes where there is none or it fails."""
+        self._left = False
         games = {at: self._prepare(at) for at in np.flatnonzero(mask).tolist()}
         while games:
             try:

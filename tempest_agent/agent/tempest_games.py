@@ -8,15 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.config import GameConfig
-from tempest_agent.envs.batch import GameBatch
+from tempest_agent.envs.backend import make_batch
 from tempest_agent.envs.feature_layout import (
     EXISTS,
     FEATURES,
     LANE_FEATURES,
     NUM_FEATURES,
 )
+from tempest_agent.envs.mame.batch import MameBatch
 from tempest_agent.envs.settings import GameSettings
 from tempest_agent.experts import Teacher
+from tempest_agent.machine import machine_errors, machine_of
 
 from .actions import SPINNER_COUNTS
 from .games import Step
@@ -55,11 +57,12 @@ class TempestGames:
         self.num_games = num_games
         self.game = game
         self._seed = seed
-        self._batch = GameBatch(num_games, game_settings(game), autoreset=True)
+        self._batch = make_batch(num_games, game_settings(game), machine_of(game), autoreset=True)
 
     def reset(self) -> None:
         """Begin all games with the streams of the seed."""
-        self._batch.reset(seeds=np.random.SeedSequence(self._seed))
+        with machine_errors():
+            self._batch.reset(seeds=np.random.SeedSequence(self._seed))
 
     def observe(self) -> NDArray[np.int8]:
         """Codes ``(N, F)``, the batch's own array."""
@@ -81,7 +84,8 @@ class TempestGames:
         """One decision of every game, ``frame_skip`` ticks."""
         batch, game = self._batch, self.game
         legal = self.zap_legal()
-        points, terminated, truncated = batch.step(spin, buttons)
+        with machine_errors():
+            points, terminated, truncated = batch.step(spin, buttons)
         over = terminated | truncated
         records = np.where(over, batch.last_games, batch.games) if over.any() else batch.games
         died = records["step_death"] >= 0
@@ -107,10 +111,20 @@ class TempestGames:
         )
 
     def state_dict(self) -> dict[str, Any]:
-        return {"states": self._batch.clone()}
+        batch = self._batch
+        states = batch.snapshot() if isinstance(batch, MameBatch) else batch.clone()
+        return {"states": states}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        self._batch.restore(np.asarray(state["states"]))
+        states = np.asarray(state["states"])
+        if isinstance(self._batch, MameBatch):
+            self._batch.leave_at(states)
+        else:
+            self._batch.restore(states)
+
+    def close(self) -> None:
+        """End the machines, where there are any."""
+        self._batch.close()
 
 
 class TempestTeacher:

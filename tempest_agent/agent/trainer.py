@@ -278,7 +278,9 @@ class _Checkpoints(BaseCallback):
 def measure_teacher(config: Config, teacher: Labeller) -> float:
     """Mean score of the teacher in ``teacher.score_games`` games at the run's own settings."""
     count = config.teacher.score_games
-    games = TempestGames(count, config.game, config.run.seed + 1)
+    # Simulated in any case: the rules are the same, and nobody has to wait for it.
+    game = dataclasses.replace(config.game, backend="sim")
+    games = TempestGames(count, game, config.run.seed + 1)
     games.reset()
     scores = np.zeros(count, np.int64)
     running = np.ones(count, np.bool_)

@@ -100,12 +100,8 @@ def require_display() -> None:
 
 @contextmanager
 def machine_errors() -> Iterator[None]:
-    """Turn what goes wrong with MAME into one line for the user."""
-    from tempest_agent.envs.mame.errors import MachineError, MameError
+    """``tempest_agent.machine.machine_errors``, imported when it is needed."""
+    from tempest_agent import machine
 
-    try:
+    with machine.machine_errors():
         yield
-    except MameError as error:
-        raise UserError(str(error)) from error
-    except MachineError as error:
-        raise UserError(f"{error}; the machine failed too often in a row") from error

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from tempest_agent.commands.machine import backend_option, machine_from
 from tempest_agent.commands.output import (
     json_option,
     only_results_on_stdout,
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from tempest_agent.training import Session
 
 EXIT_INTERRUPTED = 130
+_MACHINE_OPTIONS = ("backend", "rom_path", "mame_path", "any_roms")
 NEWEST = "newest run"
 
 
@@ -60,6 +64,7 @@ NEWEST = "newest run"
     show_default=True,
     help="Greedy games played at every checkpoint; 0 for none.",
 )
+@backend_option
 @json_option
 @click.pass_context
 def train(
@@ -74,14 +79,17 @@ def train(
     overrides: tuple[str, ...],
     eval_games: int,
     as_json: bool,
+    **machine_options: Any,
 ) -> None:
     """Train an agent; configuration, metrics and checkpoints go to a folder of the run's own.
 
     The newest checkpoint is also copied to checkpoints/latest.pt. Ctrl-C saves a checkpoint and
-    ends the run with exit code 130; --resume goes on as if it had not been interrupted.
+    ends the run with exit code 130; --resume goes on as if it had not been interrupted (on the
+    real game, with new games).
     """
     flags = {"run.steps": steps, "run.seed": seed, "run.device": device, "run.num_envs": envs}
     chosen = [f"{key}={value}" for key, value in flags.items() if value is not None]
+    chosen += _machine_settings(**machine_options)
     with only_results_on_stdout():
         if resume is None:
             session = _new(source, [*chosen, *overrides], run_dir, eval_games)
@@ -100,15 +108,38 @@ def train(
 
 
 def _refuse_changes(context: click.Context) -> None:
-    for name in ("source", "seed", "device", "envs", "overrides"):
-        if context.params[name]:
-            flag = {"source": "config", "overrides": "set"}.get(name, name)
+    flags = {"source": "config", "overrides": "set", "mame_path": "mame", "rom_path": "rom-path"}
+    flags["any_roms"] = "any-roms"
+    for name in ("source", "seed", "device", "envs", "overrides", *_MACHINE_OPTIONS):
+        if context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
+            flag = flags.get(name, name)
             raise UserError(
                 f"--{flag} cannot be changed while resuming: a run keeps its settings; "
                 "leave it out (only --steps may change), or start a new run without --resume"
             )
     if context.params["resume"] != NEWEST and context.params["run_dir"] is not None:
         raise UserError("--resume PATH and --run-dir both name a run: give one of them")
+
+
+def _machine_settings(
+    backend: str,
+    rom_path: Path | None,
+    mame_path: str | None,
+    any_roms: bool,
+    random_bytes: str,
+) -> list[str]:
+    """The options of the real machine as settings; what is not given is left to the others."""
+    if backend == "sim":
+        machine_from(backend, rom_path, mame_path, any_roms, random_bytes)
+        return []
+    settings = [f"game.backend={backend}", f"game.random_bytes={random_bytes}"]
+    if rom_path is not None:
+        settings.append(f"game.rom_path={json.dumps(str(rom_path.absolute()))}")
+    if mame_path is not None:
+        settings.append(f"game.mame_path={json.dumps(mame_path)}")
+    if any_roms:
+        settings.append("game.strict_roms=false")
+    return settings
 
 
 def _new(
