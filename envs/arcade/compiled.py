@@ -93,8 +93,10 @@ def cache_root() -> Path:
 
 @functools.cache
 def _digest(source: Path) -> str:
+    """Of everything that a kernel in the folder ``source`` may have been built from."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for folder in sorted({_RULES, source}):
+    folders = {_RULES} if source == _RULES else {_RULES.parent, source}
+    for folder in sorted(folders):
         for file in sorted(folder.rglob("*")):
             if file.suffix in {".py", ".json"}:
                 digest.update(file.read_bytes())
