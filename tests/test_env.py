@@ -7,8 +7,10 @@ import pickle
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
+import cv2
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -265,3 +267,17 @@ def test_closing_twice_is_fine() -> None:
     env.reset(seed=0)
     env.close()
     env.close()
+
+
+def test_record_video_films_an_episode(tmp_path: Path) -> None:
+    env: Any = make(render_mode="rgb_array", render_size=(120, 160))
+    env = wrappers.RecordVideo(env, str(tmp_path), episode_trigger=lambda _: True)
+    env.reset(seed=0)
+    for _ in range(6):
+        env.step(env.action_space.sample())
+    env.close()
+    films = list(tmp_path.glob("*.mp4"))
+    assert len(films) == 1
+    film = cv2.VideoCapture(str(films[0]))
+    assert film.get(cv2.CAP_PROP_FRAME_COUNT) >= 6
+    assert (film.get(cv2.CAP_PROP_FRAME_WIDTH), film.get(cv2.CAP_PROP_FRAME_HEIGHT)) == (120, 160)
