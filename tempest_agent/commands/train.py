@@ -69,6 +69,7 @@ NEWEST = "newest run"
 @click.pass_context
 def train(
     context: click.Context,
+    /,
     source: str | None,
     steps: int | None,
     seed: int | None,
