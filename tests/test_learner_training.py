@@ -135,7 +135,7 @@ def test_an_unknown_teacher_is_named(tmp_path: Path) -> None:
         Trainer(small("teacher.name=expret"), tmp_path)
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_a_missing_gpu_is_said(tmp_path: Path) -> None:
+def test_a_missing_gpu_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(UserError, match="'cuda' is not available"):
         Trainer(small("run.device=cuda"), tmp_path, games=FakeGames(16, 0))
