@@ -77,7 +77,7 @@ def machine_from(
                 raise UserError(f"{name} is for the real game only: add --backend mame")
         return None
     if rom_path is None:
-        raise UserError("--backend mame needs --rom-path, the folder with your own tempest1.zip")
+        raise UserError("the real game needs --rom-path, the folder with your own tempest1.zip")
     return MameOptions(
         rom_path,
         mame_path=mame_path,
