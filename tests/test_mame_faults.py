@@ -66,6 +66,33 @@ def eventually(condition: object, seconds: float = 20.0) -> bool:
     return False
 
 
+def test_a_machine_that_has_not_reached_the_bridge_ends_with_its_parent(
+    roms: Path, private_tmp: Path, tmp_path: Path
+) -> None:
+    """Before its script runs, MAME knows nothing of the pipes; a fake one never will."""
+    program = tmp_path / "mame"
+    program.write_text("#!/bin/sh\ntrap '' TERM INT HUP\nwhile :; do sleep 1; done\n")
+    program.chmod(0o755)
+    code = (
+        "import sys, time\n"
+        "from tempest_agent.envs.mame.machine import MameMachine\n"
+        "from tempest_agent.envs.mame.options import MameOptions\n"
+        "machine = MameMachine(MameOptions(sys.argv[1], mame_path=sys.argv[2]))\n"
+        "print(machine.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, str(roms), str(program)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    assert is_running(pid)
+    process.kill()
+    process.communicate()
+    assert eventually(lambda: not is_running(pid))
+    assert eventually(lambda: list(private_tmp.iterdir()) == [])
+
+
 FAULTS = {
     "killed": (signal.SIGKILL, "it was killed (SIGKILL"),
     "crashed": (signal.SIGSEGV, "it crashed (SIGSEGV)"),
@@ -182,6 +209,8 @@ else:
 child = os.fork() if sys.argv[2] == "forked" else 1
 if child == 0:
     time.sleep(60)
+if sys.argv[2] == "stopped":
+    os.kill(batch.pids[0], 19)
 print(batch.pids[0], child, flush=True)
 if sys.argv[2] == "raises":
     raise RuntimeError("on purpose")
@@ -216,6 +245,7 @@ def parent(roms: Path, what: str) -> tuple[subprocess.Popen[str], int, int]:
     ("what", "number"),
     [
         ("starting", signal.SIGKILL),
+        ("stopped", signal.SIGKILL),
         ("waiting", signal.SIGKILL),
         ("playing", signal.SIGKILL),
         ("forked", signal.SIGKILL),

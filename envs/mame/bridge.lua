@@ -3,7 +3,7 @@
 --
 -- It talks over two anonymous pipes that the Python process made (file descriptors in the
 -- environment), so nobody else can reach it.  Reads block without using the processor, and end
--- when the other side is gone: then MAME ends too, and removes its private folder.
+-- when the other side is gone: then MAME ends too.
 --
 -- Every message out is "TPST", a kind, a length (u32) and as many bytes; every command in is a
 -- letter, a length (u16) and as many bytes.  protocol.py describes both.
@@ -20,6 +20,7 @@ local TICK_CELL, TICK_PC = 0x53, 0xC7AF
 local KNOB, HELD, LATCHED = 0x50, 0x4D, 0x4E
 local BUTTONS = 0x18
 local INTERRUPT_FIRST, INTERRUPT_LAST = 0xD700, 0xD7FF
+local INTERRUPTS_OFF = 0x04 -- In the processor's status register.
 local CPU_CLOCK = 1512000
 local STALL_FRAMES = 1800 -- 30 emulated seconds: the self-test after power-on takes less.
 
@@ -27,35 +28,14 @@ local incoming = io.open("/dev/fd/" .. os.getenv("TEMPEST_AGENT_COMMANDS"), "rb"
 local outgoing = io.open("/dev/fd/" .. os.getenv("TEMPEST_AGENT_IMAGES"), "wb")
 outgoing:setvbuf("full", 65536)
 
-local function remove_tree(path)
-  local lfs = require("lfs")
-  for name in lfs.dir(path) do
-    if name ~= "." and name ~= ".." then
-      local inner = path .. "/" .. name
-      if lfs.symlinkattributes(inner, "mode") == "directory" then
-        remove_tree(inner)
-      else
-        os.remove(inner)
-      end
-    end
-  end
-  os.remove(path)
-end
-
 -- machine:exit() crashes now and then with a script loaded; this does not.
 local function leave()
   os.exit(0, false)
 end
 
-local function peer_is_gone()
-  local home = os.getenv("TEMPEST_AGENT_MAME_HOME")
-  if home and home:find("tempest%-agent%-mame%-") then pcall(remove_tree, home) end
-  leave()
-end
-
 local function send(kind, payload)
   local sent = outgoing:write(MAGIC, kind, string.pack("<I4", #payload), payload)
-  if not (sent and outgoing:flush()) then peer_is_gone() end
+  if not (sent and outgoing:flush()) then leave() end
 end
 
 local function fail(text)
@@ -65,12 +45,12 @@ end
 
 local function receive()
   local head = incoming:read(3)
-  if not head or #head < 3 then peer_is_gone() end
+  if not head or #head < 3 then leave() end
   local command, length = string.unpack("<c1I2", head)
   local payload = ""
   if length > 0 then
     payload = incoming:read(length)
-    if not payload or #payload < length then peer_is_gone() end
+    if not payload or #payload < length then leave() end
   end
   return command, payload
 end
@@ -105,8 +85,12 @@ local function program_counter()
   return cpu.state["CURPC"].value
 end
 
-local function in_interrupt(pc)
-  return pc >= INTERRUPT_FIRST and pc <= INTERRUPT_LAST
+-- The handler's own code reads the controls; the sound that it also drives lies elsewhere, and is
+-- told by the flag that keeps interrupts off meanwhile.
+local flags = cpu.state["P"]
+local function in_interrupt(address, pc)
+  if pc >= INTERRUPT_FIRST and pc <= INTERRUPT_LAST then return true end
+  return address > RAM_LAST and flags ~= nil and flags.value & INTERRUPTS_OFF ~= 0
 end
 
 -- xorshift64*, as the simulator draws its bytes.
@@ -142,7 +126,7 @@ end
 local function on_access(address, value, written)
   if busy or not log then return end
   local pc = program_counter()
-  note(in_interrupt(pc) and "I" or "A", address, value, written, pc)
+  note(in_interrupt(address, pc) and "I" or "A", address, value, written, pc)
 end
 
 -- Narrow taps: every access within one costs time.

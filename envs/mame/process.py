@@ -17,6 +17,9 @@ from .options import ROM_SET, MameOptions, find_mame, link_roms
 BRIDGE = Path(__file__).with_name("bridge.lua")
 HOME_PREFIX = "tempest-agent-mame-"
 _FOLDERS = ("cfg", "nvram", "sta", "snap", "diff", "inp", "comments", "plugins")
+_WATCH = 'read -r _; kill -KILL "-$1" 2> /dev/null; rm -rf -- "$2"'
+"""Waits for the end of its input, which comes with the parent's; then nothing may be left."""
+
 _END_SECONDS = 5.0
 _LOG_LINES = 6
 _BAD_ROM = re.compile(r"^(\S+)\s+(WRONG CHECKSUMS|WRONG LENGTH)", re.MULTILINE)
@@ -41,8 +44,8 @@ class MameProcess:
     """A running MAME with the bridge inside, and the two pipes to it.
 
     It writes only into a folder of its own, which is removed in the end.  Its end comes with
-    ``close()``, with the interpreter's, or, if that is killed, with the pipes': the bridge then
-    ends MAME and removes the folder.
+    ``close()`` or with the interpreter's.  If that is killed, a small watching process ends MAME,
+    even one that hangs or is stopped, and removes the folder.
     """
 
     def __init__(self, options: MameOptions) -> None:
@@ -69,7 +72,6 @@ class MameProcess:
         environment = {
             **os.environ,
             "HOME": str(self.home),
-            "TEMPEST_AGENT_MAME_HOME": str(self.home),
             "TEMPEST_AGENT_COMMANDS": str(commands_out),
             "TEMPEST_AGENT_IMAGES": str(images_in),
         }
@@ -99,8 +101,23 @@ class MameProcess:
         finally:
             os.close(commands_out)
             os.close(images_in)
+        self._watch()
         os.set_blocking(self.images, False)
         os.set_blocking(self.commands, False)
+
+    def _watch(self) -> None:
+        try:
+            self._watcher = subprocess.Popen(
+                ["/bin/sh", "-c", _WATCH, "sh", str(self._process.pid), str(self.home)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except BaseException:
+            self._kill()
+            self._close_pipes()
+            raise
 
     @property
     def pid(self) -> int:
@@ -139,15 +156,26 @@ class MameProcess:
         try:
             self._process.wait(0 if at_once else 1.0)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            self._kill()
         shutil.rmtree(self.home, ignore_errors=True)
+        self._watcher.kill()
+        self._watcher.wait()
+        self._let_watcher_go()
 
     def abandon(self) -> None:
         """In a forked child: let go of the parent's machine without touching it."""
         self._close_pipes()
-        self._process.returncode = 0
+        self._let_watcher_go()
+        self._process.returncode = self._watcher.returncode = 0
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _let_watcher_go(self) -> None:
+        if self._watcher.stdin is not None:
+            self._watcher.stdin.close()
 
     def _close_pipes(self) -> None:
         for name in ("commands", "images"):

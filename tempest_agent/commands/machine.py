@@ -84,6 +84,8 @@ def machine_from(
         strict_roms=not any_roms,
         random_bytes=random_bytes,
         mame_window=window,
+        # Whoever closes MAME's window does not want another one.
+        max_restarts=0 if window else MameOptions.max_restarts,
     )
 
 
@@ -99,9 +101,18 @@ def require_display() -> None:
 
 
 @contextmanager
-def machine_errors() -> Iterator[None]:
-    """``tempest_agent.machine.machine_errors``, imported when it is needed."""
+def machine_errors(window: bool = False) -> Iterator[None]:
+    """Turn what goes wrong with MAME into one line for the user.
+
+    ``window``: MAME shows its own; closing that ends the command as the user wants.
+    """
     from tempest_agent import machine
+    from tempest_agent.envs.mame.errors import MachineError
 
     with machine.machine_errors():
-        yield
+        try:
+            yield
+        except MachineError as error:
+            if not window or error.phase == "starting":
+                raise
+            click.echo(f"MAME's window is gone: {error.status}", err=True)

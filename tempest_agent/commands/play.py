@@ -67,11 +67,12 @@ def play(
     keyboard = _keyboard() if player == "human" else None
     choice = _choice(player, keyboard)
     own_window = keyboard is not None or (render and backend == "sim")
-    if render and not own_window:
+    mames_window = render and not own_window
+    if mames_window:
         require_display()
-    machine = machine_from(backend, **machine_options, window=render and not own_window)
+    machine = machine_from(backend, **machine_options, window=mames_window)
     games = Games(episodes, seed, level, max_ticks, machine=machine)
-    with machine_errors(), ExitStack() as opened:
+    with machine_errors(mames_window), ExitStack() as opened:
         show = _audience(opened, choice.name, own_window, record, keyboard)
         click.echo(choice.description, err=True)
         progress = opened.enter_context(Progress(episodes * max_ticks, "ticks", "play"))
