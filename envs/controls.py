@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .arcade.compiled import rule
+from .arcade.compiled import int64, rule
 from .arcade.memory import (
     ENEMY_SLOTS,
     STATE_END_LIFE,
@@ -15,7 +15,6 @@ from .arcade.memory import (
     STATE_WARP,
     Ram,
 )
-from .integers import whole
 
 ZAPS_PER_LEVEL = 2
 
@@ -41,7 +40,7 @@ def anybody_alive(ram: Ram) -> bool:
     depth = ram.enemy_depth
     alive = 0
     for slot in range(ENEMY_SLOTS):
-        alive |= whole(depth[slot])
+        alive |= int64(depth[slot])
     return alive != 0
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import feature_layout as at
-from .arcade.compiled import kernel, rule
+from .arcade.compiled import int64, kernel, rule
 from .arcade.inputs import SPINNER_MAX
 from .arcade.memory import (
     CARGO_MASK,
@@ -41,7 +41,6 @@ from .feature_layout import (
     NUM_FEATURES,
     describe,
 )
-from .integers import whole
 
 __all__ = [
     "FEATURES",
@@ -106,14 +105,14 @@ def _signed_byte(value: int) -> int:
 @rule
 def _speed(ram: Ram, kind: int) -> int:
     """Units of 1/256 depth a tick towards the rim."""
-    return 0x10000 - (whole(ram.speed_int[kind]) * 256 + whole(ram.speed_frac[kind]))
+    return 0x10000 - (int64(ram.speed_int[kind]) * 256 + int64(ram.speed_frac[kind]))
 
 
 @rule
 def _ticks_until_pulse(ram: Ram) -> int:
     """Ticks that go by before the first one in which pulsars kill."""
-    phase = _signed_byte(whole(ram.pulse_phase))
-    step = _signed_byte(whole(ram.pulse_step))
+    phase = _signed_byte(int64(ram.pulse_phase))
+    step = _signed_byte(int64(ram.pulse_step))
     if phase >= 0:
         return 0
     ticks = 0
@@ -129,8 +128,8 @@ def _ticks_until_pulse(ram: Ram) -> int:
 @rule
 def _flip_steps_left(angle: NDArray[np.uint8], pivot: int, second: int, up: bool) -> int:
     """Steps until a flip about spoke ``pivot`` ends; ``second`` holds the present angle."""
-    below = (whole(angle[(pivot - 1) & 15]) + 8) & 15
-    above = whole(angle[pivot])
+    below = (int64(angle[(pivot - 1) & 15]) + 8) & 15
+    above = int64(angle[pivot])
     now = second & 15
     left = (now - above) & 15 if up else (below - now) & 15
     return 16 if left == 0 else left
@@ -150,15 +149,15 @@ def _lanes(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
     """What every lane has: whether it exists, its spike, and the turn to its neighbour."""
     angle = ram.lane_angle
     spike = ram.spike_depth
-    player_depth = whole(ram.player_depth)
+    player_depth = int64(ram.player_depth)
     last = _LAST_LANE_OPEN if ram.well_open else LANES - 1
     for lane in range(last + 1):
         base = ((lane - me) & 15) * LANE_FEATURES
         out[base + at.EXISTS] = _FULL
         if lane < last or last == LANES - 1:
-            steps = (whole(angle[lane]) + 8 - angle[(lane + 1) & 15]) & 15
+            steps = (int64(angle[lane]) + 8 - angle[(lane + 1) & 15]) & 15
             out[base + at.FLIP_STEPS] = _share(16 if steps == 0 else steps, 16)
-        tip = whole(spike[lane])
+        tip = int64(spike[lane])
         if tip != 0:
             out[base + at.SPIKE] = _FULL
             out[base + at.SPIKE_NEARNESS] = _nearness(tip)
@@ -170,15 +169,15 @@ def _standing(
     ram: Ram, slot: int, kind: int, base: int, strike: int, out: NDArray[np.int8]
 ) -> None:
     """An enemy that is in one lane, neither on its way to another nor walking the rim."""
-    depth = whole(ram.enemy_depth[slot])
-    flags = whole(ram.enemy_flags[slot])
+    depth = int64(ram.enemy_depth[slot])
+    flags = int64(ram.enemy_flags[slot])
     near = _nearness(depth)
     down = flags & FLAG_MOVING_DOWN != 0
     if out[base + at.NEAREST_FINE] != 0:
         out[base + at.CROWD] = min(_FULL, out[base + at.CROWD] + _FULL // 3)
     best = 0
     for other in range(len(KIND_NAMES)):
-        best = max(best, whole(out[base + at.KIND + 2 * other + 1]))
+        best = max(best, int64(out[base + at.KIND + 2 * other + 1]))
     if near > best:
         out[base + at.NEAREST_FINE] = _soon(depth - RIM_DEPTH, 32)
         out[base + at.DESCENDING] = _flag(down)
@@ -194,19 +193,19 @@ def _standing(
         out[base + at.PULSAR_REACH] = _FULL
         out[base + at.PULSAR_STRIKE] = strike
     if flags & FLAG_MAY_FIRE != 0 and depth >= _FIRE_DEPTH:
-        _put_nearer(out, base + at.AIMING, _soon(whole(ram.enemy_fire_timer[slot]), 16))
+        _put_nearer(out, base + at.AIMING, _soon(int64(ram.enemy_fire_timer[slot]), 16))
 
 
 @rule
 def _flipping(ram: Ram, slot: int, up: bool, kind: int, me: int, out: NDArray[np.int8]) -> None:
-    pivot = whole(ram.enemy_lane[slot])
-    left = _flip_steps_left(ram.lane_angle, pivot, whole(ram.enemy_lane_ccw[slot]), up)
+    pivot = int64(ram.enemy_lane[slot])
+    left = _flip_steps_left(ram.lane_angle, pivot, int64(ram.enemy_lane_ccw[slot]), up)
     if _RIM_PROGRAM <= ram.enemy_script_pc[slot] < _RIM_PROGRAM_END:
-        steps = max(whole(ram.rim_flip_steps), 1)
+        steps = max(int64(ram.rim_flip_steps), 1)
         left = (left + steps - 1) // steps
     below = ((pivot - 1 - me) & 15) * LANE_FEATURES
     above = ((pivot - me) & 15) * LANE_FEATURES
-    near = _nearness(whole(ram.enemy_depth[slot]))
+    near = _nearness(int64(ram.enemy_depth[slot]))
     if up:
         out[below + at.LEAVING_UP] = _FULL
         target, group = above, above + at.FLIP_UP
@@ -222,23 +221,23 @@ def _flipping(ram: Ram, slot: int, up: bool, kind: int, me: int, out: NDArray[np
 
 @rule
 def _rolling(ram: Ram, slot: int, up: bool, base: int, out: NDArray[np.int8]) -> None:
-    second = whole(ram.enemy_lane_ccw[slot]) & 15
+    second = int64(ram.enemy_lane_ccw[slot]) & 15
     steps = 8 - second if up else second
-    loop = whole(ram.enemy_loop[slot])
+    loop = int64(ram.enemy_loop[slot])
     # One step in four ticks; the loop counter holds the ticks until the next one.
     wait = 4 if ram.enemy_script_pc[slot] == _ROLL_JUST_STEPPED else loop
     left = 4 * (steps - 1) + wait
     group = base + (at.ROLL_UP if up else at.ROLL_DOWN)
     out[group] = _FULL
     _put_nearer(out, group + 1, _soon(left - 1, 32))
-    _put_nearer(out, base + at.ROLL_NEARNESS, _nearness(whole(ram.enemy_depth[slot])))
+    _put_nearer(out, base + at.ROLL_NEARNESS, _nearness(int64(ram.enemy_depth[slot])))
 
 
 @rule
 def _walking(ram: Ram, slot: int, up: bool, base: int, out: NDArray[np.int8]) -> None:
     group = base + (at.WALKER_UP if up else at.WALKER_DOWN)
     out[group] = _FULL
-    _put_nearer(out, group + 1, _soon(whole(ram.enemy_loop[slot]) - 1, 4))
+    _put_nearer(out, group + 1, _soon(int64(ram.enemy_loop[slot]) - 1, 4))
 
 
 @rule
@@ -251,9 +250,9 @@ def _enemies(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
     for slot in range(ENEMY_SLOTS - 1, -1, -1):
         if depth[slot] == 0:
             continue
-        kind = whole(kinds[slot]) & KIND_MASK
-        bit = whole(kinds[slot]) & KIND_CCW != 0
-        base = ((whole(lanes[slot]) - me) & 15) * LANE_FEATURES
+        kind = int64(kinds[slot]) & KIND_MASK
+        bit = int64(kinds[slot]) & KIND_CCW != 0
+        base = ((int64(lanes[slot]) - me) & 15) * LANE_FEATURES
         if kinds[slot] & KIND_FLIPPING:
             if kind == FUSEBALL:
                 _rolling(ram, slot, not bit, base, out)
@@ -271,8 +270,8 @@ def _shots(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
     lanes = ram.player_shot_lane
     for slot in range(PLAYER_SHOT_SLOTS):
         if depth[slot] != 0:
-            base = ((whole(lanes[slot]) - me) & 15) * LANE_FEATURES
-            near = _nearness(whole(depth[slot]))
+            base = ((int64(lanes[slot]) - me) & 15) * LANE_FEATURES
+            near = _nearness(int64(depth[slot]))
             out[base + at.OWN_SHOT] = _FULL
             _put_nearer(out, base + at.OWN_SHOT_NEAREST, near)
             farthest = out[base + at.OWN_SHOT_FARTHEST]
@@ -281,15 +280,15 @@ def _shots(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
     depth = ram.enemy_shot_depth
     lanes = ram.enemy_shot_lane
     fraction = ram.enemy_shot_frac
-    speed = 0x10000 - (whole(ram.enemy_shot_speed_int) * 256 + ram.enemy_shot_speed_frac)
+    speed = 0x10000 - (int64(ram.enemy_shot_speed_int) * 256 + ram.enemy_shot_speed_frac)
     for slot in range(ENEMY_SHOT_SLOTS):
         if depth[slot] != 0:
-            base = ((whole(lanes[slot]) - me) & 15) * LANE_FEATURES
+            base = ((int64(lanes[slot]) - me) & 15) * LANE_FEATURES
             if out[base + at.ENEMY_SHOT] != 0:
                 out[base + at.ENEMY_SHOTS_MORE] = _FULL
             out[base + at.ENEMY_SHOT] = _FULL
-            _put_nearer(out, base + at.ENEMY_SHOT_NEARNESS, _nearness(whole(depth[slot])))
-            left = (whole(depth[slot]) - ram.player_depth) * 256 + fraction[slot]
+            _put_nearer(out, base + at.ENEMY_SHOT_NEARNESS, _nearness(int64(depth[slot])))
+            left = (int64(depth[slot]) - ram.player_depth) * 256 + fraction[slot]
             _put_nearer(out, base + at.ENEMY_SHOT_ARRIVAL, _soon(left // speed, 32))
 
 
@@ -297,16 +296,16 @@ def _shots(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
 def _nymphs(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
     timers = ram.queue_depth
     lanes = ram.queue_lane
-    count = whole(ram.queue_count)
+    count = int64(ram.queue_count)
     found = 0
     for i in range(QUEUE_SLOTS):
         if found == count:
             break
-        timer = whole(timers[i])
+        timer = int64(timers[i])
         if timer == 0:
             continue
         found += 1
-        lane = whole(lanes[i])
+        lane = int64(lanes[i])
         if timer >= _NYMPH_SETTLED or (ram.well_open and lane > _LAST_LANE_OPEN):
             continue
         base = ((lane - me) & 15) * LANE_FEATURES
@@ -316,22 +315,22 @@ def _nymphs(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
 
 @rule
 def _player(ram: Ram, out: NDArray[np.int8], g: int) -> int:
-    lane = whole(ram.player_lane)
+    lane = int64(ram.player_lane)
     out[g] = _flag(player_alive(ram))
     out[g + 1] = _flag(ram.game_state == STATE_PLAY)
     out[g + 2] = _flag(ram.game_state == STATE_WARP)
-    lives = whole(ram.lives[ram.player_up & 1])
+    lives = int64(ram.lives[ram.player_up & 1])
     out[g + 3] = _flag(lives <= 1)
-    out[g + 4] = (2 * (whole(ram.rim_pos) & 15) - 15) * 8
+    out[g + 4] = (2 * (int64(ram.rim_pos) & 15) - 15) * 8
     if ram.well_open:
         out[g + 5] = _FULL
         out[g + 6] = _FULL - 9 * min(lane, _LAST_LANE_OPEN)
         out[g + 7] = 1 + 9 * min(lane, _LAST_LANE_OPEN)
-    out[g + 8] = _share(max(whole(ram.player_depth) - RIM_DEPTH, 0), 0xE0)
+    out[g + 8] = _share(max(int64(ram.player_depth) - RIM_DEPTH, 0), 0xE0)
     if ram.game_state == STATE_WARP:
-        speed = whole(ram.warp_speed_int) * 256 + ram.warp_speed_frac
+        speed = int64(ram.warp_speed_int) * 256 + ram.warp_speed_frac
         out[g + 9] = _share(speed, 24 * 256)
-    shots = min(whole(ram.player_shot_count), PLAYER_SHOT_SLOTS)
+    shots = min(int64(ram.player_shot_count), PLAYER_SHOT_SLOTS)
     out[g + 10] = _share(shots, PLAYER_SHOT_SLOTS)
     out[g + 11] = _share(PLAYER_SHOT_SLOTS - shots, PLAYER_SHOT_SLOTS)
     out[g + 12] = _flag(ram.zap_uses == 0)
@@ -339,60 +338,60 @@ def _player(ram: Ram, out: NDArray[np.int8], g: int) -> int:
     out[g + 14] = _flag(zap_legal(ram))
     if 0 < ram.zap_timer < 0x20:
         out[g + 15] = _FULL
-        out[g + 16] = _share(whole(ram.zap_timer), 19)
+        out[g + 16] = _share(int64(ram.zap_timer), 19)
     out[g + 17] = _share(max(lives - 1, 0), 5)
     return g + 18
 
 
 @rule
 def _level(ram: Ram, out: NDArray[np.int8], g: int) -> int:
-    level = whole(ram.cur_wave) + 1
+    level = int64(ram.cur_wave) + 1
     out[g] = _share(level, 99)
     out[g + 1] = _share(level, 16)
     out[g + 2] = _share(level, 48)
     for program in range(len(_PROGRAM_STARTS)):
         out[g + 3 + program] = _flag(ram.flipper_script == _PROGRAM_STARTS[program])
     g += 9
-    shot_speed = 0x10000 - (whole(ram.enemy_shot_speed_int) * 256 + ram.enemy_shot_speed_frac)
+    shot_speed = 0x10000 - (int64(ram.enemy_shot_speed_int) * 256 + ram.enemy_shot_speed_frac)
     out[g] = _share(_speed(ram, 0) & 0xFFFF, 2048)
     out[g + 1] = _share(_speed(ram, 3) & 0xFFFF, 2048)
     out[g + 2] = _share(shot_speed & 0xFFFF, 2048)
-    out[g + 3] = _share(whole(ram.rim_flip_steps), 3)
-    out[g + 4] = _share(whole(ram.enemy_fire_delay), 80)
-    shots = min(whole(ram.enemy_shot_count), ENEMY_SHOT_SLOTS)
-    slots = (whole(ram.enemy_shot_top_slot) + 1) & 0xFF
+    out[g + 3] = _share(int64(ram.rim_flip_steps), 3)
+    out[g + 4] = _share(int64(ram.enemy_fire_delay), 80)
+    shots = min(int64(ram.enemy_shot_count), ENEMY_SHOT_SLOTS)
+    slots = (int64(ram.enemy_shot_top_slot) + 1) & 0xFF
     out[g + 5] = _share(shots, ENEMY_SHOT_SLOTS)
     out[g + 6] = _share(slots, ENEMY_SHOT_SLOTS)
     if shots < slots:
         out[g + 7] = _FIRE_CHANCE[shots]
-    out[g + 8] = _share(whole(ram.hit_range[0]), 12)
-    out[g + 9] = _share(whole(ram.hit_range[3]), 12)
-    out[g + 10] = _share(whole(ram.shot_shot_range), 12)
+    out[g + 8] = _share(int64(ram.hit_range[0]), 12)
+    out[g + 9] = _share(int64(ram.hit_range[3]), 12)
+    out[g + 10] = _share(int64(ram.shot_shot_range), 12)
     return g + 11
 
 
 @rule
 def _clocks(ram: Ram, out: NDArray[np.int8], g: int) -> int:
     """The pulse clock and what pulsars and fuseballs do on this level."""
-    phase = _signed_byte(whole(ram.pulse_phase))
-    step = _signed_byte(whole(ram.pulse_step))
+    phase = _signed_byte(int64(ram.pulse_phase))
+    step = _signed_byte(int64(ram.pulse_step))
     out[g] = _flag(phase >= 0)
     out[g + 1] = _flag(step > 0)
     out[g + 2] = max(-_FULL, min(_FULL, phase * _FULL // 72))
     out[g + 3] = _share(abs(step), 8)
     out[g + 4] = _soon(_ticks_until_pulse(ram), 40)
-    out[g + 5] = _share(max(whole(ram.pulse_depth) - RIM_DEPTH, 0), 0xE0)
-    out[g + 6] = _share(whole(ram.pulsar_flip_delay), 64)
+    out[g + 5] = _share(max(int64(ram.pulse_depth) - RIM_DEPTH, 0), 0xE0)
+    out[g + 6] = _share(int64(ram.pulsar_flip_delay), 64)
     out[g + 7] = _flag(ram.pulsar_fire != 0)
     out[g + 8] = _flag(ram.fuse_chase & 0x80 != 0)
     out[g + 9] = _flag(ram.fuse_chase & 0x40 != 0)
-    out[g + 10] = _share(256 - whole(ram.fuse_move_threshold), 128)
+    out[g + 10] = _share(256 - int64(ram.fuse_move_threshold), 128)
     return g + 11
 
 
 @rule
 def _crowd(ram: Ram, out: NDArray[np.int8], g: int) -> int:
-    queue = whole(ram.queue_count)
+    queue = int64(ram.queue_count)
     out[g] = _share(queue, 16)
     out[g + 1] = _share(queue, 64)
     out[g + 2] = _flag(queue == 0)
@@ -405,14 +404,14 @@ def _crowd(ram: Ram, out: NDArray[np.int8], g: int) -> int:
     for slot in range(ENEMY_SLOTS):
         if depth[slot] != 0:
             alive += 1
-            kind = min(whole(kinds[slot]) & KIND_MASK, FUSEBALL)
+            kind = min(int64(kinds[slot]) & KIND_MASK, FUSEBALL)
             out[g + 3 + kind] = min(_FULL, out[g + 3 + kind] + 18)
             if _RIM_PROGRAM <= pc[slot] < _RIM_PROGRAM_END:
                 walkers += 1
     out[g + 8] = _share(alive, ENEMY_SLOTS)
     out[g + 9] = _flag(not anybody_alive(ram))
     out[g + 10] = _share(walkers, 4)
-    out[g + 11] = _share(whole(ram.explosion_count), 8)
+    out[g + 11] = _share(int64(ram.explosion_count), 8)
     spike = ram.spike_depth
     spikes = 0
     for lane in range(_LAST_LANE_OPEN + 1 if ram.well_open else LANES):
@@ -430,7 +429,7 @@ def _pending(
     for tick in range(delay):
         here = g + 1 + 4 * tick
         out[here] = _FULL
-        out[here + 1] = whole(spin[tick]) * _FULL // SPINNER_MAX
+        out[here + 1] = int64(spin[tick]) * _FULL // SPINNER_MAX
         out[here + 2] = _flag(buttons[tick] & 1 != 0)
         out[here + 3] = _flag(buttons[tick] & 2 != 0)
 
@@ -449,7 +448,7 @@ def write_features(
     but not yet put in, the next one first; the first ``input_delay`` (0-4) are read.
     """
     out[:] = 0
-    me = whole(ram.player_lane) & 15
+    me = int64(ram.player_lane) & 15
     _lanes(ram, me, out)
     _enemies(ram, me, out)
     _shots(ram, me, out)

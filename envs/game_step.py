@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .arcade.compiled import kernel, rule
+from .arcade.compiled import int64, kernel, rule
 from .arcade.inputs import SPINNER_MAX, set_inputs
 from .arcade.memory import QUEUE_SLOTS, STATE_HIGH_SCORE_CHECK, Ram
 from .arcade.randomness import Source, draw
@@ -17,7 +17,6 @@ from .arcade.tick import tick
 from .controls import needs_no_input, player_alive, zap_legal
 from .feature_layout import MAX_INPUT_DELAY
 from .features import write_features
-from .integers import whole
 from .outcome import DEATH_CAUSES, death_cause
 
 FIRE, ZAP = 1, 2
@@ -118,8 +117,8 @@ def take_inputs(ram: Ram, game: Game, spin: int, buttons: int, input_delay: int)
         late_spin = game.pending_spin
         late_buttons = game.pending_buttons
         last = input_delay - 1
-        now_spin = whole(late_spin[0])
-        now_buttons = whole(late_buttons[0])
+        now_spin = int64(late_spin[0])
+        now_buttons = int64(late_buttons[0])
         for i in range(last):
             late_spin[i] = late_spin[i + 1]
             late_buttons[i] = late_buttons[i + 1]
@@ -143,7 +142,7 @@ def note_tick(ram: Ram, game: Game, score_before: int, was_alive: bool) -> None:
             game.wraps += 1
             game.points += SCORE_WRAP
         game.points += after - score_before
-        game.score = game.wraps * whole(SCORE_WRAP) + after
+        game.score = game.wraps * int64(SCORE_WRAP) + after
     if was_alive and not player_alive(ram):
         cause = death_cause(ram)
         game.step_deaths += 1
@@ -181,8 +180,8 @@ def _play_tick(
     take_inputs(ram, game, spin, buttons, input_delay)
     before = score_of(ram)
     alive = player_alive(ram)
-    executed = whole(game.executed_buttons)
-    set_inputs(ram, whole(game.executed_spin), executed & FIRE != 0, executed & ZAP != 0)
+    executed = int64(game.executed_buttons)
+    set_inputs(ram, int64(game.executed_spin), executed & FIRE != 0, executed & ZAP != 0)
     tick(ram, stream)
     _shorten_queue(ram)
     note_tick(ram, game, before, alive)
@@ -210,13 +209,13 @@ def play_step(
     """Play one step of one running game and update its record."""
     spin = max(-SPINNER_MAX, min(SPINNER_MAX, spin))
     begin_step(game)
-    first_spin = whole(0)
-    seen_buttons = whole(0)
+    first_spin = int64(0)
+    seen_buttons = int64(0)
     for repeat in range(frame_skip):
         _play_tick(ram, stream, game, spin, buttons, input_delay)
         if repeat == 0:
-            first_spin = whole(game.executed_spin)
-            seen_buttons = whole(game.executed_buttons)
+            first_spin = int64(game.executed_spin)
+            seen_buttons = int64(game.executed_buttons)
         seen_buttons |= game.executed_buttons & ZAP
         if game_over(ram) or game.ticks >= max_ticks or (skip_idle and needs_no_input(ram)):
             break
@@ -271,8 +270,8 @@ def step_games(
                 ram[i],
                 streams[i],
                 game,
-                whole(spin[i]),
-                whole(buttons[i]),
+                int64(spin[i]),
+                int64(buttons[i]),
                 frame_skip,
                 skip_idle,
                 max_ticks,

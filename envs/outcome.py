@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .arcade.compiled import rule
+from .arcade.compiled import int64, rule
 from .arcade.memory import (
     BOOM_SLOTS,
     ENEMY_SLOTS,
@@ -14,7 +14,6 @@ from .arcade.memory import (
     STATE_WARP,
     Ram,
 )
-from .integers import whole
 
 GRAB, PULSE, FUSE, ENEMY_SHOT, SPIKE = range(5)
 DEATH_CAUSES = ("grab", "pulsar", "fuseball", "enemy_shot", "spike")
@@ -28,8 +27,8 @@ _PULSE_TOP, _PULSE_BOTTOM = 15, -63
 @rule
 def _pulse_was_on(ram: Ram) -> bool:
     """Whether pulsars could kill in the tick just played: the clock moves on after the enemies."""
-    phase = whole(ram.pulse_phase)
-    step = whole(ram.pulse_step)
+    phase = int64(ram.pulse_phase)
+    step = int64(ram.pulse_step)
     phase = phase - 256 if phase >= 128 else phase
     step = step - 256 if step >= 128 else step
     if phase >= _PULSE_TOP or phase < _PULSE_BOTTOM:

@@ -18,12 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.commands.bench import Figure, figure
-from tempest_agent.envs.arcade.compiled import kernel
+from tempest_agent.envs.arcade.compiled import int64, kernel
 from tempest_agent.envs.arcade.inputs import set_inputs
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.batch import GameBatch
 from tempest_agent.envs.game_step import FIRE, ZAP, observe_game
-from tempest_agent.envs.integers import whole
 from tempest_agent.envs.settings import GameSettings
 from tempest_agent.envs.vector_env import TempestVectorEnv
 from tempest_agent.experts import make_teacher
@@ -131,8 +130,8 @@ def replay_ticks(
     """The bare loop that everything else is compared with: inputs, ticks, and features if asked."""
     for at in range(spins.shape[0]):
         for game in range(spins.shape[1]):
-            pressed = whole(buttons[at, game])
-            set_inputs(ram[game], whole(spins[at, game]), pressed & FIRE != 0, pressed & ZAP != 0)
+            pressed = int64(buttons[at, game])
+            set_inputs(ram[game], int64(spins[at, game]), pressed & FIRE != 0, pressed & ZAP != 0)
             tick(ram[game], streams[game])
             if observe:
                 observe_game(ram[game], games[game], 0, codes[game])
