@@ -15,7 +15,9 @@ from mame_rom.machine import machine, needs_mame, rom_set
 from mame_rom.program import DEAD_TICKS, LIFE_TICKS, RANDOM_CELL, RANDOM_READ
 from numpy.typing import NDArray
 
+from tempest_agent.agent.tempest_games import TempestGames
 from tempest_agent.cli import cli
+from tempest_agent.config import GameConfig
 from tempest_agent.envs.arcade import memory as m
 from tempest_agent.envs.arcade.compiled import kernel
 from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, draw
@@ -26,6 +28,7 @@ from tempest_agent.envs.mame import process
 from tempest_agent.envs.mame.batch import MameBatch
 from tempest_agent.envs.mame.errors import MachineError, MameError
 from tempest_agent.envs.settings import GameSettings
+from tempest_agent.errors import UserError
 
 pytestmark = needs_mame
 
@@ -374,6 +377,41 @@ def test_a_vector_environment_of_machines(roms: Path) -> None:
             scores += info["score"].tolist()
     assert scores == [2 * LIFE_TICKS * 10] * 2
     env.close()
+
+
+def test_training_goes_on_with_new_games_after_a_resume(roms: Path) -> None:
+    settings = GameConfig(
+        backend="mame", rom_path=str(roms), strict_roms=False, frame_skip=1, reward_scale=0.01
+    )
+    spin, fire = np.full(2, 5, np.int8), np.ones(2, np.uint8)
+    games = TempestGames(2, settings, seed=3)
+    games.reset()
+    for _ in range(5):
+        assert games.step(spin, fire).reward.tolist() == [pytest.approx(0.1)] * 2
+    left_at, state = games.observe().copy(), games.state_dict()
+    games.close()
+    resumed = TempestGames(2, settings, seed=3)
+    resumed.load_state_dict(state)
+    assert np.array_equal(resumed.observe(), left_at)
+    step = resumed.step(spin, fire)
+    assert step.reward.tolist() == [0, 0]
+    assert step.truncated.all()
+    assert step.game_over.all()
+    assert not step.terminated.any()
+    assert np.array_equal(step.final_codes, left_at)
+    assert step.score.tolist() == [50, 50]
+    step = resumed.step(spin, fire)
+    assert step.score.tolist() == [10, 10]
+    assert not step.truncated.any()
+    resumed.close()
+
+
+def test_training_without_roms_is_refused() -> None:
+    with pytest.raises(UserError, match=r"needs game\.rom_path"):
+        TempestGames(2, GameConfig(backend="mame"), seed=3)
+    games = TempestGames(2, GameConfig(backend="mame", rom_path="/nowhere"), seed=3)
+    with pytest.raises(UserError, match="does not exist"):
+        games.reset()
 
 
 @pytest.fixture(scope="module")
