@@ -11,7 +11,7 @@ from .errors import MameError
 ROM_SET = "tempest1"
 FIRST_ROM = "136002-113.d1"
 RANDOM_SOURCES = ("machine", "simulator")
-_USUAL_PLACES = ("/usr/games/mame", "/usr/local/bin/mame", "/opt/homebrew/bin/mame")
+_USUAL_PLACES = ("/usr/games/mame", "/usr/local/bin/mame")
 
 
 @dataclass(frozen=True)
