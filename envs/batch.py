@@ -204,6 +204,20 @@ class GameBatch:
             self._pool.shutdown()
         self._pool = None
 
+    def step_arrays(self) -> tuple[Any, ...]:
+        """What the compiled ``step_games`` works on, in its order."""
+        return (
+            self.ram,
+            self.streams,
+            self.games,
+            self.codes,
+            self.last_ram,
+            self.last_games,
+            self.last_codes,
+            self._options,
+            self._rules,
+        )
+
     def _begin_games(self, mask: NDArray[np.bool_]) -> None:
         reset_games(self.ram, self.streams, self.games, self._options, mask)
 
@@ -215,15 +229,7 @@ class GameBatch:
         self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], start: int, stop: int
     ) -> None:
         step_games(
-            self.ram,
-            self.streams,
-            self.games,
-            self.codes,
-            self.last_ram,
-            self.last_games,
-            self.last_codes,
-            self._options,
-            self._rules,
+            *self.step_arrays(),
             spin,
             buttons,
             self.points,

@@ -196,7 +196,9 @@ def test_an_evaluation_plays_a_lost_game_again(roms: Path, monkeypatch: pytest.M
 
 
 PARENT = """
-import os, sys, time
+import os, signal, sys, time
+# A shell starts its background jobs with the signal of Ctrl-C ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 from tempest_agent.envs.mame.batch import MameBatch
 from tempest_agent.envs.mame.options import MameOptions
