@@ -20,6 +20,7 @@ ENV_FIGURES = {
     "steps_per_second_core_features",
     "two_threads_ratio",
     "vector_overhead",
+    "many_games_ratio",
     "gymnasium_overhead",
     "warm_start_seconds",
     "first_compile_seconds",
@@ -42,7 +43,14 @@ def bench(target: str) -> dict[str, Any]:
 
 
 def test_env(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = {"GAMES": 2, "TICKS": 30, "MANY_GAMES": 4, "MANY_TICKS": 10, "REPETITIONS": 1}
+    sizes = {
+        "GAMES": 2,
+        "TICKS": 30,
+        "MANY_GAMES": 4,
+        "MANY_TICKS": 10,
+        "COPIES": 3,
+        "REPETITIONS": 1,
+    }
     for name, size in {**sizes, "ALE_FRAMES": 20}.items():
         monkeypatch.setattr(bench_env, name, size)
     # A cold compilation takes a minute: here the warm start is measured twice.

@@ -35,6 +35,10 @@ GAMES = 64
 MANY_GAMES = 1024
 TICKS = 1500
 MANY_TICKS = 200
+COPIES = 256
+"""The few games side by side so many times: 16,384 games, whose images fit no cache."""
+
+COPIED_TICKS = 40
 REPETITIONS = 5
 ALE_FRAMES = 5_000
 ALE_GAME = "space_invaders"
@@ -60,6 +64,18 @@ class Play:
         """Ticks of all games together."""
         return self.spins.size
 
+    def first(self, ticks: int) -> Play:
+        """The same games, only their first ticks."""
+        return Play(self.states, self.spins[:ticks], self.buttons[:ticks])
+
+    def copies(self, count: int) -> Play:
+        """Every game ``count`` times side by side."""
+        return Play(
+            np.tile(self.states, (count, 1)),
+            np.tile(self.spins, (1, count)),
+            np.tile(self.buttons, (1, count)),
+        )
+
 
 def measure() -> dict[str, Figure]:
     """Every figure of the environment, see ``docs/commands.md``."""
@@ -73,6 +89,10 @@ def measure() -> dict[str, Figure]:
         lambda: _steps(many, threads=2),
     )
     compiled, vector, one, two = (many.decisions / each for each in seconds)
+    first = few.first(COPIED_TICKS)
+    copies = first.copies(COPIES)
+    seconds = fastest(lambda: _compiled_steps(first), lambda: _compiled_steps(copies))
+    alone, crowd = first.decisions / seconds[0], copies.decisions / seconds[1]
     ale = _ale_frames_per_second()
     return {
         "ticks_per_second_core": figure(ticks, "ticks/s"),
@@ -94,6 +114,12 @@ def measure() -> dict[str, Figure]:
             "unit": f"time that Gymnasium's vector form adds (floats, info), {MANY_GAMES} games",
             "baseline": one,
             "ratio": vector / one,
+        },
+        "many_games_ratio": {
+            "value": crowd / alone,
+            "unit": f"speed of {GAMES * COPIES} games to {GAMES}, the same ticks, with features",
+            "baseline": alone,
+            "ratio": crowd / alone,
         },
         "warm_start_seconds": figure(_first_step(None), "s from nothing to the first step"),
         "first_compile_seconds": figure(_first_compile(), "s the same with nothing compiled"),
