@@ -139,6 +139,13 @@ class NetworkConfig:
         choices=("functional", "knots", "regression"),
     )
     spinner_knots: int = setting(9, "Knots of the value over the spinner axis.", low=2, high=63)
+    spinner_interpolation: str = setting(
+        "linear",
+        "Values between knots: straight lines, or parabolas through three neighbouring knots.",
+        choices=("linear", "quadratic"),
+    )
+    layer_norm: bool = setting(True, "Whether every layer's outputs are normalised.")
+    noisy: bool = setting(False, "Whether the value head has weights with learned noise.")
 
 
 @dataclass(frozen=True)
@@ -154,6 +161,15 @@ class ReplayConfig:
     )
     importance_steps: int = setting(
         3_000_000, "Decisions over which the importance exponent rises to 1.", low=1
+    )
+    death_boost: float = setting(
+        1.0, "Factor on the priority of the decisions before a lost life.", low=1.0
+    )
+    death_window: int = setting(
+        30, "Decisions before a lost life that the factor is for.", low=1, high=1000
+    )
+    expert_share: float = setting(
+        0.0, "Least share of each batch that is drawn from the teacher's rows.", low=0.0, high=1.0
     )
 
 
@@ -174,11 +190,41 @@ class LearnerConfig:
     n_steps: int = setting(5, "Longest n-step return.", low=1, high=100)
     trace: str = setting(
         "uncorrected",
-        "What ends an n-step return early: nothing, or another driver's action.",
-        choices=("uncorrected", "cut"),
+        "What an n-step return does about others' actions: nothing, end, or weigh them.",
+        choices=("uncorrected", "cut", "retrace"),
+    )
+    trace_decay: float = setting(
+        1.0, "Factor on each weight of a retrace return (lambda).", low=0.0, high=1.0
+    )
+    trace_temperature: float = setting(
+        0.1, "Value difference that makes an action e times less the student's own.", low=1e-6
+    )
+    double_q: bool = setting(
+        True, "Whether the online network chooses what the target network judges."
+    )
+    munchausen: float = setting(
+        0.0, "Share of the scaled log policy that is added to the reward (0 is off).", low=0, high=1
+    )
+    munchausen_temperature: float = setting(
+        0.03, "Entropy temperature of Munchausen targets.", low=1e-6
+    )
+    munchausen_floor: float = setting(-1.0, "Lowest scaled log policy that is added.", high=0.0)
+    value_rescaling: str = setting(
+        "none",
+        "What the network learns instead of the value itself.",
+        choices=("none", "sqrt", "symlog"),
     )
     target_clip: float = setting(100.0, "Targets are clamped to this magnitude.", low=1e-6)
-    loss: str = setting("huber", "Loss on the value.", choices=("huber", "squared"))
+    loss: str = setting(
+        "huber",
+        "Loss on the value, and with it the kind of value head.",
+        choices=("huber", "squared", "c51", "hl_gauss", "iqn"),
+    )
+    value_bins: int = setting(
+        51, "Bins of c51 and hl_gauss between both target clips.", low=2, high=1001
+    )
+    value_smoothing: float = setting(0.75, "Width of hl_gauss's bell in bins.", low=0.05, high=10.0)
+    quantile_samples: int = setting(16, "Quantiles per state and action of iqn.", low=1, high=256)
     batch_size: int = setting(256, "Rows of one update, all micro-batches together.", low=1)
     gradient_accumulation_steps: int = setting(
         1, "Micro-batches that one update is made of.", low=1
@@ -198,6 +244,9 @@ class LearnerConfig:
         "auto",
         "Arithmetic of the network; auto is bfloat16 where the device is fast at it.",
         choices=("auto", "float32", "bfloat16", "float16"),
+    )
+    max_skipped_updates: int = setting(
+        20, "Updates in a row without a finite gradient before float32 takes over.", low=1
     )
     imitation: str = setting(
         "cross_entropy",
@@ -439,10 +488,35 @@ def _check_together(config: Config) -> None:
             f"learner.gradient_accumulation_steps={learner.gradient_accumulation_steps} is above "
             f"learner.batch_size={learner.batch_size}; some micro-batches would be empty",
         ),
+        *_learner_problems(config),
     )
     for wrong, message in problems:
         if wrong:
             raise ConfigError(message)
+
+
+def _learner_problems(config: Config) -> Iterator[tuple[bool, str]]:
+    learner, network, replay = config.learner, config.network, config.replay
+    yield (
+        network.spinner_interpolation == "quadratic" and network.spinner_knots < 3,
+        f"network.spinner_knots={network.spinner_knots} is too few for "
+        "network.spinner_interpolation=quadratic; set at least 3",
+    )
+    yield (
+        learner.trace == "retrace" and learner.loss in ("c51", "iqn"),
+        f"learner.trace=retrace corrects expected values, which learner.loss={learner.loss} does "
+        "not learn from; use huber, squared or hl_gauss",
+    )
+    yield (
+        learner.trace == "retrace" and learner.munchausen > 0,
+        f"learner.munchausen={learner.munchausen} and learner.trace=retrace exclude each other; "
+        "set learner.munchausen=0 or another trace",
+    )
+    yield (
+        replay.death_boost > 1 and not replay.prioritised,
+        f"replay.death_boost={replay.death_boost} changes priorities, which are off; set "
+        "replay.prioritised=true",
+    )
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:

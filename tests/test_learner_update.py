@@ -120,9 +120,10 @@ def test_termination_does_not_bootstrap_and_truncation_does() -> None:
 
 
 def test_clamped_targets_are_counted() -> None:
-    target, hits = clamp_target(tensor(-150.0, 50.0, 100.0, 101.0), 100.0)
+    target, below, above = clamp_target(tensor(-150.0, 50.0, 100.0, 101.0), 100.0)
     torch.testing.assert_close(target, tensor(-100.0, 50.0, 100.0, 100.0))
-    assert hits.item() == 2
+    assert below.tolist() == [1, 0, 0, 0]
+    assert above.tolist() == [0, 0, 0, 1]
 
 
 def test_no_return_exceeds_its_bound() -> None:
@@ -366,6 +367,10 @@ def test_metrics_of_an_update_equal_a_calculation_by_hand() -> None:
     hits = np.count_nonzero(np.abs(targets) > 0.8)
     assert 0 < hits < 12
     assert figures["target_clip_share"] == pytest.approx(hits / 12)
+    below = np.count_nonzero(np.array(targets) < -0.8)
+    assert 0 < below < hits
+    assert figures["target_clip_low_share"] == pytest.approx(below / 12)
+    assert figures["target_clip_high_share"] == pytest.approx((hits - below) / 12)
     assert figures["effective_n"] == pytest.approx(batch.horizons.mean())
     assert figures["grad_norm"] == pytest.approx(learner.accumulator.grad_norm.item())
     assert figures["grad_norm"] > 0

@@ -3,16 +3,20 @@
 The order matters and is: clear gradients; for every micro-batch a forward pass under autocast and
 a backward pass of its loss weighted by its share of the rows; unscale once; clip; step; adapt the
 scale.  A step with a gradient that is not finite is skipped and counted, and the caller then
-advances neither target nor averages nor schedules.
+advances neither target nor averages nor schedules.  When step after step is skipped in reduced
+precision, float32 takes over for the rest of the run, and one message says so.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+log = logging.getLogger("tempest_agent")
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
@@ -40,6 +44,12 @@ class Accumulator:
         max_grad_norm: norm above which the gradient is scaled down.
         precision: ``float32``, ``bfloat16`` or ``float16``.
         device: where the parameters are.
+        max_skipped: skipped steps in a row after which float32 takes over.
+
+    Attributes:
+        skipped: steps skipped so far because of a gradient that is not finite.
+        fell_back: whether the last ``finish`` gave up the reduced precision.
+        is_float32_instead: whether it was given up at any time, a resumed run's past included.
     """
 
     def __init__(
@@ -49,18 +59,26 @@ class Accumulator:
         max_grad_norm: float,
         precision: str,
         device: torch.device,
+        max_skipped: int = 20,
     ) -> None:
         self.optimizer = optimizer
         self.groups = {name: list(group) for name, group in groups.items()}
         self.parameters = [p for group in self.groups.values() for p in group]
         self.max_grad_norm = max_grad_norm
         self.device = device
-        self.dtype = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(precision)
-        # Only float16 underflows; the scaler is a no-op otherwise.
-        self.scaler = torch.amp.GradScaler(device.type, enabled=precision == "float16")
+        self.max_skipped = max_skipped
+        self._use(precision)
         self.skipped = 0
+        self.skipped_in_a_row = 0
+        self.fell_back = self.is_float32_instead = False
         self.grad_norm: Tensor = torch.zeros((), device=device)
         self.group_norms: dict[str, Tensor] = {}
+
+    def _use(self, precision: str) -> None:
+        self.precision = precision
+        self.dtype = {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(precision)
+        # Only float16 underflows; the scaler is a no-op otherwise.
+        self.scaler = torch.amp.GradScaler(self.device.type, enabled=precision == "float16")
 
     def autocast(self) -> torch.autocast:
         """The context in which networks run; losses belong outside, in float32."""
@@ -82,10 +100,14 @@ class Accumulator:
         scaled.backward()  # type: ignore[no-untyped-call]
 
     def finish(self) -> bool:
-        """Clip and step; False if the step was skipped because a gradient is not finite.
+        """Clip and step; False if nothing was stepped, for want of a gradient that is finite.
 
         ``grad_norm`` and ``group_norms`` then hold the norms before clipping.
         """
+        self.fell_back = False
+        if all(p.grad is None for p in self.parameters):
+            # No backward pass: a scaler would raise, and there is nothing to step.
+            return False
         self.scaler.unscale_(self.optimizer)
         self.group_norms = {name: _norm(group) for name, group in self.groups.items()}
         self.grad_norm = nn.utils.clip_grad_norm_(self.parameters, self.max_grad_norm)
@@ -95,18 +117,52 @@ class Accumulator:
             self.scaler.update()
         elif finite:
             self.optimizer.step()
-        if not finite:
-            self.skipped += 1
+        self._count(finite)
         return finite
 
+    def _count(self, finite: bool) -> None:
+        if finite:
+            self.skipped_in_a_row = 0
+            return
+        self.skipped += 1
+        self.skipped_in_a_row += 1
+        if self.skipped_in_a_row != self.max_skipped:
+            return
+        if self.dtype is None:
+            log.warning(
+                "the gradient was not finite in %d updates in a row: nothing is learned; go on "
+                "from an earlier checkpoint with a lower learner.learning_rate",
+                self.max_skipped,
+            )
+            return
+        log.warning(
+            "the gradient was not finite in %d updates in a row in %s: going on in float32; set "
+            "learner.precision=float32 to begin with it",
+            self.max_skipped,
+            self.precision,
+        )
+        self._use("float32")
+        self.skipped_in_a_row = 0
+        self.fell_back = self.is_float32_instead = True
+
     def state_dict(self) -> dict[str, Any]:
-        return {"scaler": self.scaler.state_dict(), "skipped": self.skipped}
+        return {
+            "scaler": self.scaler.state_dict(),
+            "skipped": self.skipped,
+            "skipped_in_a_row": self.skipped_in_a_row,
+            "float32_instead": self.is_float32_instead,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
+        # Files of earlier versions have neither this nor the number of skips in a row.
+        self.is_float32_instead = bool(state.get("float32_instead", False))
+        if self.is_float32_instead:
+            self._use("float32")
         # A scaler's state moves only between runs of the same precision; float32 has none.
         if self.scaler.is_enabled() and state["scaler"]:
             self.scaler.load_state_dict(state["scaler"])
         self.skipped = int(state["skipped"])
+        self.skipped_in_a_row = int(state.get("skipped_in_a_row", 0))
 
 
 def _norm(parameters: list[nn.Parameter]) -> Tensor:

@@ -10,11 +10,13 @@ faster than a dense product on a CPU.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from tempest_agent.envs.arcade.compiled import kernel
+from tempest_agent.envs.arcade.compiled import kernel, rule
 
 from .actions import BUTTON_PAIRS, SPINNER_COUNTS
 from .networks import MlpEncoder, QNetwork
@@ -68,11 +70,30 @@ def normalise(values: Floats, gain: Floats, shift: Floats, epsilon: float) -> No
             values[row, j] = max(value, 0.0)
 
 
+@rule
+def _blended(values: Floats, first: int, knots: int, lower: int, weight: float) -> float:
+    """``spinner.interpolate`` with parabolas, between the knots ``lower`` and ``lower + 1``."""
+    b = np.float64(values[first + lower])
+    c = np.float64(values[first + lower + 1])
+    # Beyond each end the last parabola goes on by one knot.
+    a, d = 3.0 * (b - c), 3.0 * (c - b)
+    a = np.float64(values[first + lower - 1]) if lower > 0 else a + values[first + 2]
+    d = (
+        np.float64(values[first + lower + 2])
+        if lower < knots - 2
+        else d + values[first + lower - 1]
+    )
+    bend = 2.0 * a - 5.0 * b + 4.0 * c - d
+    twist = 3.0 * (b - c) + d - a
+    return b + 0.5 * weight * (c - a + weight * (bend + weight * twist))
+
+
 @kernel
 def pick(
     values: Floats,
     raw_proposals: Floats,
     proposes: bool,
+    quadratic: bool,
     zap_legal: NDArray[np.bool_],
     spin: NDArray[np.int8],
     buttons: NDArray[np.uint8],
@@ -93,10 +114,13 @@ def pick(
                 proposed = np.tanh(np.float64(raw_proposals[row, pair]))
                 place = (proposed + 1.0) * 0.5 * (knots - 1)
                 lower = min(int(place), max(knots - 2, 0))
-                value = np.float64(values[row, first + lower])
-                if knots > 1:
-                    rise = values[row, first + lower + 1] - value
-                    value += (place - lower) * rise
+                if quadratic and knots > 2:
+                    value = _blended(values[row], first, knots, lower, place - lower)
+                else:
+                    value = np.float64(values[row, first + lower])
+                    if knots > 1:
+                        rise = values[row, first + lower + 1] - value
+                        value += (place - lower) * rise
                 if value > best:
                     best, position = value, proposed
                     buttons[row] = pair
@@ -117,36 +141,50 @@ class ExactMlp:
     """
 
     def __init__(self, network: QNetwork) -> None:
-        if not isinstance(network.encoder, MlpEncoder):
-            raise TypeError(f"{type(network.encoder).__name__} has no exact form; use MlpEncoder")
-        self._linear: list[tuple[Floats, Floats]] = []
-        self._norm: list[tuple[Floats, Floats, float]] = []
-        for layer in network.encoder.layers:
+        if not self.fits(network) or not isinstance(network.encoder, MlpEncoder):
+            raise TypeError(
+                f"{type(network.encoder).__name__} with {type(network.distribution).__name__} has "
+                "no exact form; use MlpEncoder with plain values"
+            )
+        self._layers: list[tuple[Floats, Floats, tuple[Floats, Floats, float] | None]] = []
+        layers = list(network.encoder.layers)
+        for layer, after in pairwise(layers):
             if isinstance(layer, nn.Linear):
-                self._linear.append((_floats(layer.weight.T), _floats(layer.bias)))
-            elif isinstance(layer, nn.LayerNorm):
-                self._norm.append((_floats(layer.weight), _floats(layer.bias), layer.eps))
+                norm = None
+                if isinstance(after, nn.LayerNorm):
+                    norm = _floats(after.weight), _floats(after.bias), after.eps
+                self._layers.append((_floats(layer.weight.T), _floats(layer.bias), norm))
         # The state value is the same for all actions and cannot change the choice.
         first = int(network.dueling)
         weight, bias = network.value_head.weight[first:], network.value_head.bias[first:]
         self._values = _floats(weight.T), _floats(bias)
         self._proposals = _floats(network.spinner_head.weight.T), _floats(network.spinner_head.bias)
         self._proposes = network.proposes
+        self._quadratic = network.interpolation == "quadratic"
+
+    @staticmethod
+    def fits(network: QNetwork) -> bool:
+        """Whether ``network`` has an exact form."""
+        return isinstance(network.encoder, MlpEncoder) and network.distribution.is_plain
 
     def act(
         self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """Knob counts int8 ``(N,)`` and buttons uint8 ``(N,)`` for codes int8 ``(N, F)``."""
         hidden = codes.astype(np.float32) / np.float32(127.0)
-        for (weights, bias), (gain, shift, epsilon) in zip(self._linear, self._norm, strict=True):
+        for weights, bias, norm in self._layers:
             hidden = _dense(hidden, weights, bias)
-            normalise(hidden, gain, shift, epsilon)
+            if norm is None:
+                np.maximum(hidden, 0.0, out=hidden)
+            else:
+                normalise(hidden, *norm)
         spin = np.zeros(len(codes), np.int8)
         buttons = np.zeros(len(codes), np.uint8)
         pick(
             _dense(hidden, *self._values),
             _dense(hidden, *self._proposals),
             self._proposes,
+            self._quadratic,
             zap_legal,
             spin,
             buttons,

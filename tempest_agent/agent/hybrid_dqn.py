@@ -159,6 +159,9 @@ class HybridDQN(OffPolicyAlgorithm):
             seed=int(seeds[0]),
             prioritised=config.replay.prioritised,
             priority_exponent=config.replay.priority_exponent,
+            death_boost=config.replay.death_boost,
+            death_window=config.replay.death_window,
+            expert_share=config.replay.expert_share,
         )
         drivers = Drivers(env.num_envs, config.teacher, config.exploration, int(seeds[1]))
         self.collector = Collector(env.games, self.learner.act, self.teacher, drivers, self.replay)
@@ -229,6 +232,9 @@ class HybridDQN(OffPolicyAlgorithm):
             batch = self.replay.sample(batch_size, self.schedules.importance(step))
             errors = self.learner.update(batch, self.schedules.learning_rate(step), weight)
             self.replay.update_priorities(batch.rows, errors)
+            ages = self.replay.ages(batch.rows)
+            self.learner.metrics.mean("sample_age", torch.tensor(float(ages.mean())))
+            self.learner.metrics.highest("sample_age_max", torch.tensor(float(ages.max())))
         self._n_updates = self.learner.updates
 
     def imitation_gate(self) -> float:

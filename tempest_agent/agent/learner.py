@@ -13,15 +13,16 @@ from tempest_agent.config import Config
 
 from .accumulation import Accumulator, resolve_precision
 from .actions import pair_mask, to_counts, to_unit
+from .bootstrap import Bootstrap, Target
 from .imitation import cross_entropy, margin, resemblance
 from .inference import InferenceCopy
-from .losses import VALUE_LOSSES
 from .metrics import Metrics
 from .networks import Heads, Layout, QNetwork
 from .replay import DRIVER_NAMES, Batch
-from .spinner import interpolate, nearest_knot
+from .rescaling import restore
+from .spinner import nearest_knot
 from .target_network import Followers
-from .targets import choose, clamp_target, double_q, n_step_target, value_at
+from .targets import choose
 
 
 class _Rows(NamedTuple):
@@ -32,6 +33,9 @@ class _Rows(NamedTuple):
     pair: Tensor
     position: Tensor
     target: Tensor
+    """Mean of the target, in the units of the network."""
+    points: Tensor
+    point_weights: Tensor
     weight: Tensor
     driver: Tensor
     label_pair: Tensor
@@ -50,10 +54,11 @@ class Learner:
 
     def __init__(self, layout: Layout, config: Config, device: torch.device) -> None:
         learner = config.learner
+        self.config = config
         self.learner = learner
         self.network = config.network
         self.device = device
-        self.online = QNetwork(layout, config.network).to(device)
+        self.online = QNetwork(layout, config.network, learner).to(device)
         self.followers = Followers(
             self.online, learner.tau, learner.target_update_interval, learner.ema_decay
         )
@@ -65,27 +70,30 @@ class Learner:
         )
         self.accumulator = Accumulator(
             self.optimizer,
-            {
-                "encoder": self.online.encoder.parameters(),
-                "value": self.online.value_head.parameters(),
-                "spinner": self.online.spinner_head.parameters(),
-            },
+            self.online.parts(),
             learner.max_grad_norm,
             resolve_precision(learner.precision, device),
             device,
+            learner.max_skipped_updates,
         )
-        self._fast_online = InferenceCopy(self.online, self.accumulator.dtype)
-        self._fast_target = InferenceCopy(self.followers.target, self.accumulator.dtype)
-        self.row_loss = VALUE_LOSSES[learner.loss]
+        self._make_copies()
         self.updates = 0
         self.metrics = Metrics()
+
+    def _make_copies(self) -> None:
+        """Copies of the networks in the arithmetic of the updates, for acting and for targets."""
+        self._fast_online = InferenceCopy(self.online, self.accumulator.dtype)
+        self._fast_target = InferenceCopy(self.followers.target, self.accumulator.dtype)
+        self.bootstrap = Bootstrap(
+            self.online, self._fast_online, self._fast_target, self.config, self.device
+        )
 
     @torch.no_grad()
     def act(
         self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """Greedy actions of the network as it is being trained."""
-        heads = self._fast_online(self._observation(codes))
+        heads = self._fast_online(self.bootstrap.observation(codes))
         legal = pair_mask(torch.from_numpy(zap_legal).to(self.device))
         choice = choose(self.online, heads, legal)
         spin: NDArray[np.int8] = to_counts(choice.position).cpu().numpy()
@@ -105,9 +113,8 @@ class Learner:
         """
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
-        target = self._targets(batch)
-        rows = self._rows(batch, target)
-        count = target.shape[0]
+        rows = self._rows(batch, self._targets(batch))
+        count = rows.target.shape[0]
         # array_split semantics: the first parts are one row longer when it does not divide.
         parts = torch.tensor_split(torch.arange(count), self.learner.gradient_accumulation_steps)
         errors = torch.empty(count, device=self.device)
@@ -119,37 +126,36 @@ class Learner:
             self.accumulator.backward(loss, (last - first) / count)
             errors[first:last] = error
         if self.accumulator.finish():
-            self.updates += 1
-            self._fast_online.refresh()
-            if self.followers.update(self.updates):
-                self._fast_target.refresh()
-            self.metrics.mean("grad_norm", self.accumulator.grad_norm)
-            self.metrics.highest("grad_norm_max", self.accumulator.grad_norm)
-            for name, norm in self.accumulator.group_norms.items():
-                self.metrics.mean(f"grad_norm_{name}", norm)
+            self._advance()
+        elif self.accumulator.fell_back:
+            self._make_copies()
         host: NDArray[np.float32] = errors.cpu().numpy()
         return host
 
-    @torch.no_grad()
-    def _targets(self, batch: Batch) -> Tensor:
-        following = self._observation(batch.next_codes)
-        online = self._fast_online(following)
-        target_values = self._fast_target(following).values
-        legal = pair_mask(torch.from_numpy(batch.next_zap_legal).to(self.device))
-        choice = choose(self.online, online, legal)
-        raw = n_step_target(
-            torch.from_numpy(batch.returns).to(self.device),
-            torch.from_numpy(batch.discounts).to(self.device),
-            double_q(choice, target_values),
-        )
-        target, hits = clamp_target(raw, self.learner.target_clip)
-        self.metrics.mean("target_mean", raw.sum(), raw.numel())
-        self.metrics.highest("target_max", raw.abs().max())
-        self.metrics.mean("target_clip_share", hits, raw.numel())
-        self.metrics.mean("effective_n", torch.tensor(float(batch.horizons.mean())))
+    def _advance(self) -> None:
+        """What follows a step that was made."""
+        self.updates += 1
+        self._fast_online.refresh()
+        if self.followers.update(self.updates):
+            self._fast_target.refresh()
+        self.metrics.mean("grad_norm", self.accumulator.grad_norm)
+        self.metrics.highest("grad_norm_max", self.accumulator.grad_norm)
+        for name, norm in self.accumulator.group_norms.items():
+            self.metrics.mean(f"grad_norm_{name}", norm)
+
+    def _targets(self, batch: Batch) -> Target:
+        target = self.bootstrap(batch)
+        metrics, count = self.metrics, target.raw.numel()
+        metrics.mean("target_mean", target.raw.sum(), count)
+        metrics.highest("target_max", target.raw.abs().max())
+        below, above = target.below.sum(), target.above.sum()
+        metrics.mean("target_clip_share", below + above, count)
+        metrics.mean("target_clip_low_share", below, count)
+        metrics.mean("target_clip_high_share", above, count)
+        metrics.mean("effective_n", target.effective_n.sum(), count)
         return target
 
-    def _rows(self, batch: Batch, target: Tensor) -> _Rows:
+    def _rows(self, batch: Batch, target: Target) -> _Rows:
         def here(array: NDArray[Any]) -> Tensor:
             return torch.from_numpy(array).to(self.device)
 
@@ -157,11 +163,13 @@ class Learner:
         if self.network.spinner_head == "knots":
             position = nearest_knot(position, self.online.num_knots)
         return _Rows(
-            observation=self._observation(batch.codes),
+            observation=self.bootstrap.observation(batch.codes),
             legal=pair_mask(here(batch.zap_legal)),
             pair=here(batch.buttons).to(torch.int64),
             position=position,
-            target=target,
+            target=(target.points * target.weights).sum(dim=1),
+            points=target.points,
+            point_weights=target.weights,
             weight=here(batch.weights),
             driver=here(batch.driver),
             label_pair=here(batch.label_buttons).to(torch.int64),
@@ -170,17 +178,20 @@ class Learner:
         )
 
     def _loss(self, rows: _Rows, imitation: float) -> tuple[Tensor, Tensor]:
+        distribution = self.online.distribution
+        fractions = distribution.draw_fractions(rows.target.shape[0], self.device)
         with self.accumulator.autocast():
-            heads: Heads = self.online(rows.observation)
-        predicted = value_at(heads.values, rows.pair, rows.position)
-        row_loss = self.row_loss(predicted, rows.target)
+            heads: Heads = self.online(rows.observation, fractions)
+        numbers = self.online.numbers_at(heads, rows.pair, rows.position)
+        row_loss = distribution.loss(numbers, rows.points, rows.point_weights, fractions)
         loss = (row_loss * rows.weight).mean()
-        self._record(rows, predicted, row_loss)
+        predicted = distribution.mean(numbers)
+        self._record(rows, restore(predicted.detach(), self.learner.value_rescaling), row_loss)
         if imitation > 0 and self.learner.imitation != "none":
             loss = loss + self.learner.imitation_weight * imitation * self._imitation(rows, heads)
         proposals = self.online.proposals(heads.latent)
         if proposals is not None:
-            head = self._spinner_loss(rows, heads.values.detach(), proposals, imitation)
+            head = self._spinner_loss(rows, heads.detached(), proposals, imitation)
             loss = loss + self.learner.spinner_weight * head
             self.metrics.mean("spinner_loss", head)
         return loss, (predicted.detach() - rows.target).abs()
@@ -201,15 +212,15 @@ class Learner:
         return each.sum() / usable.sum().clamp(min=1.0)
 
     def _spinner_loss(
-        self, rows: _Rows, values: Tensor, proposals: Tensor, imitation: float
+        self, rows: _Rows, heads: Heads, proposals: Tensor, imitation: float
     ) -> Tensor:
         own = proposals.gather(1, rows.pair.unsqueeze(1)).squeeze(1)
         if self.network.spinner_head == "regression":
             return (own - rows.position).square().mean()
         # Uphill on the value, in units of its own spread, so that the weight means the same
         # early and late.
-        spread = values.std(dim=(1, 2)).clamp(min=1e-3).unsqueeze(1)
-        climb = -(interpolate(values, proposals) / spread).mean()
+        spread = heads.values.std(dim=(1, 2)).clamp(min=1e-3).unsqueeze(1)
+        climb = -(self.online.values_at(heads, proposals) / spread).mean()
         label = proposals.gather(1, rows.label_pair.unsqueeze(1)).squeeze(1)
         follow = ((label - rows.label_position).square() * rows.labelled).mean()
         return climb + imitation * follow
@@ -225,9 +236,6 @@ class Learner:
             mask = (rows.driver == i).to(row_loss.dtype)
             metrics.mean(f"loss_{name}", (row_loss * mask).sum(), mask.sum())
             metrics.mean(f"q_{name}", (predicted * mask).sum(), mask.sum())
-
-    def _observation(self, codes: NDArray[np.int8]) -> Tensor:
-        return torch.from_numpy(codes).to(self.device).to(torch.float32).mul_(1.0 / 127.0)
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -246,5 +254,4 @@ class Learner:
         self.optimizer.load_state_dict(state["optimizer"])
         self.accumulator.load_state_dict(state["accumulator"])
         self.updates = int(state["updates"])
-        self._fast_online.refresh()
-        self._fast_target.refresh()
+        self._make_copies()

@@ -5,6 +5,10 @@ Two encoders: ``mlp`` on the flat vector, and ``lanes``, whose weights are share
 from one end to the other).  Heads: state value and advantages (Wang et al. 2016, "Dueling network
 architectures"), and one spinner proposal per button pair.  LayerNorm keeps values from running
 away on data of other players (Ball et al. 2023, "Efficient online RL with offline data").
+
+With ``learner.loss`` a distribution, the value head gives its numbers (``distributions``) for every
+button pair and knot.  Between knots these numbers are interpolated, and the value of a place is the
+mean of the distribution there.
 """
 
 from __future__ import annotations
@@ -15,9 +19,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from tempest_agent.config import NetworkConfig
+from tempest_agent.config import LearnerConfig, NetworkConfig
 
 from .actions import BUTTON_PAIRS
+from .distributions import make_distribution
+from .noisy import NoisyLinear
+from .spinner import interpolate
 
 LANES = 16
 
@@ -45,16 +52,26 @@ class Heads(NamedTuple):
     """``(B, 4, K)`` action values: button pair, spinner knot."""
     latent: Tensor
     """``(B, H)`` encoding, from which the spinner proposals are made."""
+    detail: Tensor | None = None
+    """``(B, 4, K, D)``, the numbers of each value's distribution; None if it is just a value."""
+
+    def detached(self) -> Heads:
+        """The same without gradients."""
+        detail = None if self.detail is None else self.detail.detach()
+        return Heads(self.values.detach(), self.latent.detach(), detail)
 
 
 class MlpEncoder(nn.Module):
-    """Linear, LayerNorm, ReLU per width."""
+    """Linear, LayerNorm (unless left out), ReLU per width."""
 
-    def __init__(self, num_inputs: int, widths: tuple[int, ...]) -> None:
+    def __init__(self, num_inputs: int, widths: tuple[int, ...], layer_norm: bool = True) -> None:
         super().__init__()
         layers: list[nn.Module] = []
         for width in widths:
-            layers += [nn.Linear(num_inputs, width), nn.LayerNorm(width), nn.ReLU(inplace=True)]
+            layers.append(nn.Linear(num_inputs, width))
+            if layer_norm:
+                layers.append(nn.LayerNorm(width))
+            layers.append(nn.ReLU(inplace=True))
             num_inputs = width
         self.layers = nn.Sequential(*layers)
         self.num_outputs = num_inputs
@@ -67,10 +84,10 @@ class MlpEncoder(nn.Module):
 class LaneConvolution(nn.Module):
     """Mixes each lane with its two neighbours on the ring, ``(B, 16, C)`` to ``(B, 16, W)``."""
 
-    def __init__(self, num_inputs: int, width: int) -> None:
+    def __init__(self, num_inputs: int, width: int, layer_norm: bool = True) -> None:
         super().__init__()
         self.mix = nn.Linear(3 * num_inputs, width)
-        self.norm = nn.LayerNorm(width)
+        self.norm: nn.Module = nn.LayerNorm(width) if layer_norm else nn.Identity()
 
     def forward(self, lanes: Tensor, exists: Tensor) -> Tensor:
         around = torch.cat((lanes.roll(1, 1), lanes, lanes.roll(-1, 1)), dim=-1)
@@ -81,43 +98,67 @@ class LaneConvolution(nn.Module):
 class LanesEncoder(nn.Module):
     """Two lane convolutions, then one dense layer over all lanes and the globals."""
 
-    def __init__(self, layout: Layout, lane_width: int, width: int) -> None:
+    def __init__(
+        self, layout: Layout, lane_width: int, width: int, layer_norm: bool = True
+    ) -> None:
         super().__init__()
         if layout.lane_features < 1:
             raise ValueError("the lanes encoder needs a layout with lane features")
         self.layout = layout
-        self.first = LaneConvolution(layout.lane_features, lane_width)
-        self.second = LaneConvolution(lane_width, lane_width)
-        self.dense = MlpEncoder(LANES * lane_width + layout.global_features, (width,))
+        self.first = LaneConvolution(layout.lane_features, lane_width, layer_norm)
+        self.second = LaneConvolution(lane_width, lane_width, layer_norm)
+        flat = LANES * lane_width + layout.global_features
+        self.dense = MlpEncoder(flat, (width,), layer_norm)
         self.num_outputs = width
 
-    def forward(self, observation: Tensor) -> Tensor:
+    def lanes(self, observation: Tensor) -> Tensor:
+        """What is known of each lane, ``(B, 16, W)``; turns with the lanes of the observation."""
         block = self.layout.lane_features
         lanes = observation[:, : LANES * block].reshape(-1, LANES, block)
-        others = observation[:, LANES * block :]
         exists = (lanes[..., self.layout.lane_exists] > 0).unsqueeze(-1).to(lanes.dtype)
-        hidden = self.second(self.first(lanes * exists, exists), exists)
+        mixed: Tensor = self.second(self.first(lanes * exists, exists), exists)
+        return mixed
+
+    def forward(self, observation: Tensor) -> Tensor:
+        hidden = self.lanes(observation)
+        others = observation[:, LANES * self.layout.lane_features :]
         flat = torch.cat((hidden.flatten(1), others.to(hidden.dtype)), dim=1)
         encoded: Tensor = self.dense(flat)
         return encoded
 
 
 class QNetwork(nn.Module):
-    """Values of button pairs and spinner knots, and one spinner proposal per button pair."""
+    """Values of button pairs and spinner knots, and one spinner proposal per button pair.
 
-    def __init__(self, layout: Layout, settings: NetworkConfig) -> None:
+    Args:
+        layout: of the observation.
+        settings: of the network.
+        learner: says which numbers a value has (``loss`` and what belongs to it); Huber's if left
+            out.
+    """
+
+    def __init__(
+        self, layout: Layout, settings: NetworkConfig, learner: LearnerConfig | None = None
+    ) -> None:
         super().__init__()
         self.num_knots = 1 if settings.spinner_head == "regression" else settings.spinner_knots
+        self.interpolation = settings.spinner_interpolation
         self.dueling = settings.dueling
         self.proposes = settings.spinner_head != "knots"
+        self.distribution = make_distribution(learner or LearnerConfig())
         self.encoder: MlpEncoder | LanesEncoder
         if settings.encoder == "lanes":
-            self.encoder = LanesEncoder(layout, settings.lane_width, settings.hidden[-1])
+            self.encoder = LanesEncoder(
+                layout, settings.lane_width, settings.hidden[-1], settings.layer_norm
+            )
         else:
-            self.encoder = MlpEncoder(layout.num_features, settings.hidden)
+            self.encoder = MlpEncoder(layout.num_features, settings.hidden, settings.layer_norm)
         width = self.encoder.num_outputs
-        self.value_head = nn.Linear(width, BUTTON_PAIRS * self.num_knots + int(self.dueling))
+        linear = NoisyLinear if settings.noisy else nn.Linear
+        outputs = BUTTON_PAIRS * self.num_knots + int(self.dueling)
+        self.value_head = linear(width, outputs * self.distribution.head_numbers)
         self.spinner_head = nn.Linear(width, BUTTON_PAIRS)
+        self.fraction_layer = self.distribution.fraction_layer(width)
         with torch.no_grad():
             # Small first values: nothing to unlearn, and no action favoured by accident.
             self.value_head.weight.mul_(0.1)
@@ -125,14 +166,28 @@ class QNetwork(nn.Module):
             self.spinner_head.weight.mul_(0.1)
             self.spinner_head.bias.zero_()
 
-    def forward(self, observation: Tensor) -> Heads:
-        """Values ``(B, 4, K)`` in float32 of observations ``(B, F)`` in [-1, 1]."""
+    def forward(self, observation: Tensor, fractions: Tensor | None = None) -> Heads:
+        """Values ``(B, 4, K)`` in float32 of observations ``(B, F)`` in [-1, 1].
+
+        ``fractions``: ``(B, D)`` in [0, 1], the quantiles to give (iqn only); evenly spaced ones
+        if left out.
+        """
         latent = self.encoder(observation)
-        out = self.value_head(latent).float()
+        if self.distribution.is_plain:
+            out = self.value_head(latent).float()
+            if self.dueling:
+                state, advantage = out[:, :1], out[:, 1:]
+                out = state + advantage - advantage.mean(dim=1, keepdim=True)
+            return Heads(out.view(-1, BUTTON_PAIRS, self.num_knots), latent)
+        if self.fraction_layer is None:
+            out = self.value_head(latent).float().unflatten(1, (-1, self.distribution.numbers))
+        else:
+            out = self.value_head(self.fraction_layer(latent, fractions)).float().transpose(1, 2)
         if self.dueling:
             state, advantage = out[:, :1], out[:, 1:]
             out = state + advantage - advantage.mean(dim=1, keepdim=True)
-        return Heads(out.view(-1, BUTTON_PAIRS, self.num_knots), latent)
+        detail = out.unflatten(1, (BUTTON_PAIRS, self.num_knots))
+        return Heads(self.distribution.mean(detail), latent, detail)
 
     def proposals(self, latent: Tensor) -> Tensor | None:
         """Spinner proposals ``(B, 4)`` in [-1, 1], float32; None without a continuous head.
@@ -142,3 +197,40 @@ class QNetwork(nn.Module):
         if not self.proposes:
             return None
         return torch.tanh(self.spinner_head(latent.detach().float()))
+
+    def parts(self) -> dict[str, list[nn.Parameter]]:
+        """All parameters by what they are for: ``encoder``, ``value`` and ``spinner``."""
+        value = list(self.value_head.parameters())
+        if self.fraction_layer is not None:
+            value += self.fraction_layer.parameters()
+        return {
+            "encoder": list(self.encoder.parameters()),
+            "value": value,
+            "spinner": list(self.spinner_head.parameters()),
+        }
+
+    def values_at(self, heads: Heads, position: Tensor) -> Tensor:
+        """Value ``(B, 4)`` of each button pair at its own spinner position ``(B, 4)``."""
+        if heads.detail is None:
+            return interpolate(heads.values, position, self.interpolation)
+        return self.distribution.mean(self._between(heads.detail, position))
+
+    def numbers_at(self, heads: Heads, pair: Tensor, position: Tensor) -> Tensor:
+        """The numbers ``(B, D)`` of one action's value: a pair int64 ``(B,)`` at ``(B,)``."""
+        if heads.detail is None:
+            rows = pair.view(-1, 1, 1).expand(-1, 1, self.num_knots)
+            values = heads.values.gather(1, rows).squeeze(1)
+            return interpolate(values, position, self.interpolation).unsqueeze(1)
+        own = heads.detail[torch.arange(pair.shape[0], device=pair.device), pair]
+        return self._between(own, position)
+
+    def _between(self, detail: Tensor, position: Tensor) -> Tensor:
+        """``(..., K, D)`` at positions ``(...)`` as ``(..., D)``."""
+        if detail.shape[-2] == 1:
+            return detail.squeeze(-2)
+        numbers = detail.shape[-1]
+        return interpolate(
+            detail.transpose(-1, -2),
+            position.unsqueeze(-1).expand(*position.shape, numbers),
+            self.interpolation,
+        )

@@ -31,7 +31,7 @@ class Policy:
 
     def __init__(self, network: QNetwork, config: Config, step: int = 0, sha256: str = "") -> None:
         self.network = network.eval().requires_grad_(False)
-        self._exact = ExactMlp(network) if config.network.encoder == "mlp" else None
+        self._exact = ExactMlp(network) if ExactMlp.fits(network) else None
         self.config = config
         self.step = step
         self.sha256 = sha256
@@ -52,8 +52,9 @@ class Policy:
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """One decision for each of N games.
 
-        With the MLP encoder a row is decided the same way in any batch and on any machine (see
-        ``exact``); with the lanes encoder the last bits of float32 depend on both.
+        With the MLP encoder and plain values a row is decided the same way in any batch and on
+        any machine (see ``exact``); with the lanes encoder, or with a distribution instead of a
+        value, the last bits of float32 depend on both.
 
         Args:
             codes: int8 ``(N, F)`` observation codes.
@@ -84,7 +85,7 @@ def load_policy(path: str | Path) -> Policy:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     try:
         config = from_dict(content["config"])
-        network = QNetwork(Layout(**content["layout"]), config.network)
+        network = QNetwork(Layout(**content["layout"]), config.network, config.learner)
         network.load_state_dict(content["learner"]["average"])
         step = int(content["step"])
     except (KeyError, TypeError, RuntimeError, ConfigError) as error:

@@ -21,10 +21,17 @@ What a sample that starts at row ``t`` is, case by case (n = ``n_steps``):
 * **another driver** (only with ``trace="cut"``): a return ends, with a bootstrap, before the first
   later decision that was not the agent's own greedy one.  The first decision always counts,
   whoever made it: its value is what is learned.
+
+With ``trace="retrace"`` returns are as long as without a cut, and the decisions on the way are
+delivered with them (``Path``).
+
+Prioritised rows are drawn in proportion to their priority, one from each of B equal slices of the
+total, so no region of the buffer is missed by chance.  A new row has the largest priority seen.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from typing import Any, NamedTuple
 
@@ -42,10 +49,13 @@ DRIVER_NAMES = ("agent", "exploration", "expert")
 TERMINATED, TRUNCATED, EPISODE_START, ZAP_LEGAL = 1, 2, 4, 8
 DRIVER_SHIFT = 4
 LABELLED = 64
+BEFORE_DEATH = 128
 
 _NO_ROW = -1
 _ASIDE = -2
 _PRIORITY_FLOOR = 1e-3
+_EXPERT_TRIES = 50
+"""Rounds of draws after which a batch goes without some of its teacher's rows: they are rare."""
 
 
 class Rows(NamedTuple):
@@ -71,6 +81,21 @@ class Rows(NamedTuple):
     final_zap_legal: NDArray[np.bool_]
 
 
+class Path(NamedTuple):
+    """The n decisions that each of B returns is made of, the first one included."""
+
+    codes: NDArray[np.int8]
+    """``(B, n, F)`` observations they were made on; anything where not ``valid``."""
+    spin: NDArray[np.int8]
+    """``(B, n)``, like all that follow."""
+    buttons: NDArray[np.uint8]
+    zap_legal: NDArray[np.bool_]
+    driver: NDArray[np.uint8]
+    reward: NDArray[np.float32]
+    valid: NDArray[np.float32]
+    """1 for decisions of the return, 0 behind its end."""
+
+
 class Batch(NamedTuple):
     """B sampled starts.  The arrays are reused by the next call of ``sample``."""
 
@@ -93,6 +118,8 @@ class Batch(NamedTuple):
     """Importance weights, at most 1; all 1 when sampling is uniform."""
     rows: NDArray[np.int64]
     """Flat row numbers, for ``update_priorities``."""
+    path: Path | None = None
+    """The decisions of each return; only for retrace."""
 
 
 @kernel
@@ -163,10 +190,14 @@ class ReplayBuffer:
         num_features: observation length, F.
         n_steps: longest return.
         gamma: discount per decision.
-        trace: ``uncorrected``, or ``cut`` at other drivers' actions.
+        trace: ``uncorrected``, ``cut`` at other drivers' actions, or ``retrace``.
         seed: of the sampling.
         prioritised: sample by the last error instead of uniformly.
         priority_exponent: alpha of Schaul et al. 2016, "Prioritized experience replay".
+        death_boost: factor on the error that the last decisions before a termination are
+            prioritised by.
+        death_window: how many decisions those are.
+        expert_share: least share of a batch that is the teacher's rows, drawn uniformly.
 
     Raises:
         UserError: the buffer would not fit into the free memory.
@@ -184,6 +215,9 @@ class ReplayBuffer:
         seed: int = 0,
         prioritised: bool = False,
         priority_exponent: float = 0.5,
+        death_boost: float = 1.0,
+        death_window: int = 30,
+        expert_share: float = 0.0,
     ) -> None:
         length = capacity // num_envs
         if length < n_steps + 2:
@@ -193,7 +227,10 @@ class ReplayBuffer:
             )
         self.length, self.num_envs, self.num_features = length, num_envs, num_features
         self.n_steps, self.gamma, self.cut = n_steps, gamma, trace == "cut"
+        self.retrace = trace == "retrace"
         self.priority_exponent = priority_exponent
+        self.death_boost, self.death_window = death_boost, death_window
+        self.expert_share = expert_share
         check_memory(length * num_envs, self.bytes_per_row(num_features, prioritised))
         shape = (length, num_envs)
         self.codes = np.zeros((*shape, num_features), np.int8)
@@ -209,7 +246,7 @@ class ReplayBuffer:
         self.filled = 0
         self.random = np.random.default_rng(seed)
         self.tree = SumTree(length * num_envs) if prioritised else None
-        self.largest_priority = 1.0
+        self.largest_error = 1.0
         self._columns = np.arange(num_envs)
 
     @staticmethod
@@ -247,6 +284,8 @@ class ReplayBuffer:
             )
         self.flags[t] = flags
         if self.tree is not None:
+            if self.death_boost > 1.0 and rows.terminated.any():
+                self._boost(self.tree, t, np.flatnonzero(rows.terminated))
             self._prioritise_new(self.tree, t)
         self.position = (t + 1) % self.length
         self.filled = min(self.filled + 1, self.length)
@@ -271,8 +310,37 @@ class ReplayBuffer:
         tree.set(here, np.zeros(self.num_envs))
         if self.filled:
             before = ((t - 1) % self.length) * self.num_envs + self._columns
-            value = self.largest_priority**self.priority_exponent
-            tree.set(before, np.full(self.num_envs, value))
+            tree.set(before, self._priorities(before, np.full(self.num_envs, self.largest_error)))
+
+    def _boost(self, tree: SumTree, t: int, games: NDArray[np.int64]) -> None:
+        """Mark the decisions of ``games`` that led to their termination at row ``t``."""
+        factor = self.death_boost**self.priority_exponent
+        alive = games
+        for back in range(min(self.death_window, self.filled + 1, self.length)):
+            at = (t - back) % self.length
+            if back:
+                # The game before ended here: its decisions did not lead to this death.
+                alive = alive[self.flags[at, alive] & (TERMINATED | TRUNCATED) == 0]
+            fresh = alive[self.flags[at, alive] & BEFORE_DEATH == 0]
+            self.flags[at, fresh] |= BEFORE_DEATH
+            rows = at * self.num_envs + fresh
+            # The newest rows have no priority yet and get theirs with the factor.
+            tree.set(rows, tree.priorities[rows] * factor)
+
+    def _priorities(
+        self, rows: NDArray[np.int64], errors: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        if self.death_boost > 1.0:
+            boosted = self.flags.reshape(-1)[rows] & BEFORE_DEATH > 0
+            errors = np.where(boosted, errors * self.death_boost, errors)
+        priorities: NDArray[np.float64] = errors**self.priority_exponent
+        return priorities
+
+    def ages(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Decisions of all games that were played since each of ``rows``."""
+        newest = (self.position - 1) % self.length
+        ages: NDArray[np.int64] = (newest - rows // self.num_envs) % self.length * self.num_envs
+        return ages
 
     def sample(self, count: int, importance: float = 1.0) -> Batch:
         """``count`` starts with their n-step returns.
@@ -296,7 +364,32 @@ class ReplayBuffer:
             chance = self.tree.priorities[rows] / self.tree.total
             raw = (chance * len(self)) ** -importance
             weights = (raw / raw.max()).astype(np.float32)
+        if self.expert_share > 0.0:
+            self._add_experts(rows, weights)
         return self._batch(rows, weights)
+
+    def _add_experts(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> None:
+        """Put teacher's rows in place of others' until they are the wanted share."""
+        flags = self.flags.reshape(-1)
+        others = np.flatnonzero((flags[rows] >> DRIVER_SHIFT) & 3 != EXPERT)
+        missing = math.ceil(self.expert_share * rows.size - 1e-9) - (rows.size - others.size)
+        if missing <= 0:
+            return
+        oldest = (self.position - self.filled) % self.length * self.num_envs
+        found: list[NDArray[np.int64]] = []
+        count = 0
+        for _ in range(_EXPERT_TRIES):
+            drawn = self.random.integers(0, len(self), 4 * missing)
+            drawn = (drawn + oldest) % flags.size
+            experts = drawn[(flags[drawn] >> DRIVER_SHIFT) & 3 == EXPERT][: missing - count]
+            found.append(experts)
+            count += experts.size
+            if count == missing:
+                break
+        places = self.random.permutation(others)[:count]
+        rows[places] = np.concatenate(found)
+        # Drawn uniformly, so no priority has to be undone.
+        weights[places] = 1.0
 
     def _batch(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Batch:
         count = rows.size
@@ -321,7 +414,22 @@ class ReplayBuffer:
             returns, discounts, horizons, (flags & ZAP_LEGAL) > 0, next_zap,
             ((flags >> DRIVER_SHIFT) & 3).astype(np.uint8), self.label_spin.reshape(-1)[rows],
             self.label_buttons.reshape(-1)[rows], (flags & LABELLED) > 0, weights, rows,
+            self._path(rows, horizons) if self.retrace else None,
         )  # fmt: skip
+
+    def _path(self, rows: NDArray[np.int64], horizons: NDArray[np.int64]) -> Path:
+        step = np.arange(self.n_steps)
+        on_the_way = (rows[:, None] + step * self.num_envs) % (self.length * self.num_envs)
+        flags = self.flags.reshape(-1)[on_the_way]
+        return Path(
+            codes=self.codes.reshape(-1, self.num_features)[on_the_way],
+            spin=self.spin.reshape(-1)[on_the_way],
+            buttons=self.buttons.reshape(-1)[on_the_way],
+            zap_legal=(flags & ZAP_LEGAL) > 0,
+            driver=((flags >> DRIVER_SHIFT) & 3).astype(np.uint8),
+            reward=self.reward.reshape(-1)[on_the_way],
+            valid=(step < horizons[:, None]).astype(np.float32),
+        )
 
     def update_priorities(
         self, rows: NDArray[np.int64], errors: NDArray[np.float32] | NDArray[np.float64]
@@ -330,8 +438,8 @@ class ReplayBuffer:
         if self.tree is None:
             return
         magnitude = np.abs(errors).astype(np.float64) + _PRIORITY_FLOOR
-        self.largest_priority = max(self.largest_priority, float(magnitude.max()))
-        self.tree.set(rows, magnitude**self.priority_exponent)
+        self.largest_error = max(self.largest_error, float(magnitude.max()))
+        self.tree.set(rows, self._priorities(rows, magnitude))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All stored rows as plain arrays, for a snapshot."""
@@ -354,7 +462,7 @@ class ReplayBuffer:
             "position": self.position,
             "filled": self.filled,
             "random": self.random.bit_generator.state,
-            "largest_priority": self.largest_priority,
+            "largest_priority": self.largest_error,
         }
 
     def load(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
@@ -385,7 +493,7 @@ class ReplayBuffer:
     def load_random(self, state: dict[str, Any]) -> None:
         """Restore only the random state, when the rows are lost."""
         self.random.bit_generator.state = state["random"]
-        self.largest_priority = float(state["largest_priority"])
+        self.largest_error = float(state["largest_priority"])
 
 
 _STORED = ("codes", "spin", "buttons", "reward", "flags", "label_spin", "label_buttons")

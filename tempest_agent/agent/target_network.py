@@ -32,8 +32,9 @@ class Followers(Generic[Network]):
         self.tau = tau
         self.interval = interval
         self.ema_decay = ema_decay
-        self.target = copy.deepcopy(online).requires_grad_(False)
-        self.average = copy.deepcopy(online).requires_grad_(False)
+        # In evaluation mode: noisy layers judge and play with their mean weights.
+        self.target = copy.deepcopy(online).requires_grad_(False).eval()
+        self.average = copy.deepcopy(online).requires_grad_(False).eval()
 
     @torch.no_grad()
     def update(self, updates: int) -> bool:

@@ -2,8 +2,9 @@
 
 The candidates are all spinner knots of the legal button pairs and the network's own proposals.  On
 straight lines between knots no proposal can be worth more than the better knot beside it, so the
-proposals decide only among equals (they come first) and a dead head costs nothing; with one knot
-(``regression``) they are the only spinner there is.
+proposals decide only among equals (they come first); on parabolas they can be better than all
+knots.  In either case a dead head costs nothing.  With one knot (``regression``) they are the only
+spinner there is.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def choose(network: QNetwork, heads: Heads, legal: Tensor) -> Choice:
     elif count == 1:
         candidates, positions = values, proposals.unsqueeze(-1)
     else:
-        proposed = interpolate(values, proposals)
+        proposed = network.values_at(heads, proposals)
         axis = knots(count, values.device).expand(batch, pairs, count)
         candidates = torch.cat((proposed.unsqueeze(-1), values), dim=-1)
         positions = torch.cat((proposals.unsqueeze(-1), axis), dim=-1)
@@ -76,10 +77,9 @@ def n_step_target(returns: Tensor, discounts: Tensor, bootstrap: Tensor) -> Tens
     return returns + torch.where(discounts > 0, discounts * bootstrap, 0.0)
 
 
-def clamp_target(target: Tensor, limit: float) -> tuple[Tensor, Tensor]:
-    """Targets within ``[-limit, limit]``, and the number of rows that were beyond, float32."""
-    hits = (target.abs() > limit).sum().float()
-    return target.clamp(-limit, limit), hits
+def clamp_target(target: Tensor, limit: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Targets within ``[-limit, limit]``, and which were below and above, float32 like them."""
+    return target.clamp(-limit, limit), (target < -limit).float(), (target > limit).float()
 
 
 def return_bound(largest_reward: float, gamma: float) -> float:

@@ -1,0 +1,159 @@
+"""Targets of a batch: what the networks say of the states after it, put together with the rewards.
+
+The parts are settings of ``learner``: ``double_q``, ``munchausen``, ``trace``, ``value_rescaling``
+and ``target_clip``; the form of a target follows from ``loss`` (see ``distributions``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tempest_agent.config import Config
+
+from .actions import pair_mask, to_unit
+from .inference import InferenceCopy
+from .munchausen import log_policy, soft_bootstrap
+from .networks import Heads, QNetwork
+from .replay import Batch, Path
+from .rescaling import rescale, restore
+from .retrace import exploration_chance, policy_chance, retrace, trace_weights
+from .targets import choose, clamp_target, n_step_target
+
+
+class Target(NamedTuple):
+    """What B rows are to learn."""
+
+    points: Tensor
+    """``(B, P)``, in the units of the network, within the clamp."""
+    weights: Tensor
+    """``(B, P)``, adding up to 1."""
+    raw: Tensor
+    """``(B,)``, means before the clamp, in units of reward."""
+    below: Tensor
+    """``(B,)``, share of each target that the clamp raised."""
+    above: Tensor
+    """``(B,)``, share that it lowered."""
+    effective_n: Tensor
+    """``(B,)``, decisions that a target rests on."""
+
+
+class Bootstrap:
+    """Makes targets.
+
+    Args:
+        network: the online network, for its proposals and its form of value.
+        online: its fast copy, which chooses.
+        target: fast copy of the target network, which judges.
+        config: the whole configuration.
+        device: where the networks are.
+    """
+
+    def __init__(
+        self,
+        network: QNetwork,
+        online: InferenceCopy,
+        target: InferenceCopy,
+        config: Config,
+        device: torch.device,
+    ) -> None:
+        self.network, self.online, self.target = network, online, target
+        self.learner = config.learner
+        self.exploration = config.exploration
+        self.device = device
+
+    @torch.no_grad()
+    def __call__(self, batch: Batch) -> Target:
+        """The targets of ``batch``."""
+        learner = self.learner
+        returns, discounts = self._here(batch.returns), self._here(batch.discounts)
+        numbers, bonus = self._following(batch)
+        points, weights = self.network.distribution.points(numbers)
+        points = restore(points, learner.value_rescaling)
+        effective = self._here(batch.horizons).float()
+        if learner.munchausen > 0:
+            points = points + bonus.unsqueeze(1)
+            returns = returns + self._own_bonus(batch)
+        raw = n_step_target(returns.unsqueeze(1), discounts.unsqueeze(1), points)
+        if batch.path is not None:
+            judged = torch.where(discounts > 0, points[:, 0], 0.0)
+            value, effective = self._retrace(batch, batch.path, judged)
+            raw = value.unsqueeze(1)
+        clamped, below, above = clamp_target(raw, learner.target_clip)
+        return Target(
+            points=rescale(clamped, learner.value_rescaling),
+            weights=weights,
+            raw=(raw * weights).sum(dim=1),
+            below=(below * weights).sum(dim=1),
+            above=(above * weights).sum(dim=1),
+            effective_n=effective,
+        )
+
+    def _following(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Numbers ``(B, D)`` of the states to bootstrap on, and the entropy bonus ``(B,)``."""
+        observation = self.observation(batch.next_codes)
+        legal = pair_mask(self._here(batch.next_zap_legal))
+        judge = self.target(observation)
+        if self.learner.munchausen > 0:
+            return soft_bootstrap(judge, legal, self.network.distribution, self.learner)
+        numbers = self._judged(observation, judge, legal)
+        return numbers, torch.zeros_like(numbers[:, 0])
+
+    def _judged(self, observation: Tensor, judge: Heads, legal: Tensor) -> Tensor:
+        chooser = self.online(observation) if self.learner.double_q else judge
+        choice = choose(self.network, chooser, legal)
+        return self.network.numbers_at(judge, choice.pair, choice.position)
+
+    def _own_bonus(self, batch: Batch) -> Tensor:
+        """The scaled log policy of the actions that were taken, ``(B,)``."""
+        learner = self.learner
+        heads = self.target(self.observation(batch.codes))
+        pair = self._here(batch.buttons).to(torch.int64)
+        own = self._value(heads, pair, to_unit(self._here(batch.spin)))
+        values = restore(heads.values, learner.value_rescaling)
+        legal = pair_mask(self._here(batch.zap_legal))
+        scaled = log_policy(own, values, legal, learner.munchausen_temperature)
+        return learner.munchausen * scaled.clamp(learner.munchausen_floor, 0.0)
+
+    def _retrace(self, batch: Batch, path: Path, last: Tensor) -> tuple[Tensor, Tensor]:
+        """Retrace targets of rows whose final bootstrap is worth ``last`` ``(B,)``."""
+        learner, (rows, steps) = self.learner, path.reward.shape
+        states = rows * steps
+        observation = self.observation(path.codes.reshape(states, -1))
+        pair = self._here(path.buttons.reshape(states)).to(torch.int64)
+        position = to_unit(self._here(path.spin.reshape(states)))
+        zap_legal = self._here(path.zap_legal.reshape(states))
+        legal = pair_mask(zap_legal)
+        judge = self.target(observation)
+        chosen = self.network.distribution.points(self._judged(observation, judge, legal))[0]
+        chosen = restore(chosen[:, 0], learner.value_rescaling).view(rows, steps)
+        taken = self._value(judge, pair, position).view(rows, steps)
+        own = restore(self.online(observation).values, learner.value_rescaling)
+        chance = policy_chance(own, legal, pair, position, learner.trace_temperature)
+        at_random = exploration_chance(pair, zap_legal, own.shape[2], self.exploration)
+        driver = self._here(path.driver.reshape(states))
+        weights = trace_weights(chance, driver, at_random, learner.trace_decay)
+        valid = self._here(path.valid)
+        # The state after the last valid decision is the one that was bootstrapped on.
+        end = (valid.sum(dim=1) - 1).to(torch.int64).unsqueeze(1)
+        following = torch.cat((chosen[:, 1:], chosen[:, :1]), dim=1)
+        following = following.scatter(1, end, last.unsqueeze(1))
+        return retrace(
+            taken, following, self._here(path.reward), weights.view(rows, steps), valid,
+            learner.gamma,
+        )  # fmt: skip
+
+    def _value(self, heads: Heads, pair: Tensor, position: Tensor) -> Tensor:
+        """Value ``(B,)`` of one action in units of reward."""
+        numbers = self.network.numbers_at(heads, pair, position)
+        return restore(self.network.distribution.mean(numbers), self.learner.value_rescaling)
+
+    def observation(self, codes: NDArray[Any]) -> Tensor:
+        """Codes ``(B, F)`` as features on the device, float32."""
+        return self._here(codes).to(torch.float32).mul_(1.0 / 127.0)
+
+    def _here(self, array: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(array).to(self.device)
