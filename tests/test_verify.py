@@ -87,6 +87,37 @@ def test_random_reads_must_agree_in_number_and_place(change: str, tmp_path: Path
     assert result["first_mismatches"][0]["tick"] == tick
 
 
+@pytest.mark.parametrize("cut", ["half", "empty", "deeper", "floats"])
+@pytest.mark.parametrize(
+    "key",
+    ["seen_spin", "random_value", "random_pc", "random_offsets", "io_addr", "io_pc", "io_value",
+     "io_write", "io_offsets"],
+)  # fmt: skip
+def test_arrays_that_do_not_fit_are_refused(key: str, cut: str, tmp_path: Path) -> None:
+    select = next(path for path in RECORDINGS if path.stem.startswith("level30"))
+    with np.load(select) as data:
+        arrays: dict[str, Any] = {name: data[name] for name in data.files}
+    array = arrays[key]
+    arrays[key] = {
+        "half": array[: len(array) // 2],
+        "empty": array[:0],
+        "deeper": array[:, None],
+        "floats": array.astype(np.float32),
+    }[cut]
+    np.savez(tmp_path / "changed.npz", **arrays)
+    with pytest.raises(RecordingError, match=r"changed\.npz: array"):
+        load_recording(tmp_path / "changed.npz")
+
+
+def test_offsets_out_of_order_are_refused(tmp_path: Path) -> None:
+    with np.load(RECORDINGS[0]) as data:
+        arrays: dict[str, Any] = {name: data[name] for name in data.files}
+    arrays["random_offsets"][100] = 10**6
+    np.savez(tmp_path / "changed.npz", **arrays)
+    with pytest.raises(RecordingError, match="does not divide"):
+        load_recording(tmp_path / "changed.npz")
+
+
 def test_files_that_are_no_recordings_are_refused(tmp_path: Path) -> None:
     text = tmp_path / "text.npz"
     text.write_text("not a zip")

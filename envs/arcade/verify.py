@@ -106,14 +106,10 @@ def load_recording(path: str | Path) -> Recording:
     ram = arrays["ram"]
     if ram.dtype != np.uint8 or ram.ndim != 2 or ram.shape[1] != m.RAM_SIZE or len(ram) < 2:
         raise RecordingError(f"{path}: array 'ram' must be uint8 of shape (ticks, 2048)")
-    for key in ("seen_spin", "seen_latched", "seen_held"):
-        if arrays[key].shape != (len(ram),):
-            raise RecordingError(f"{path}: array {key!r} must have one entry a tick")
-    try:
-        meta: dict[str, Any] = json.loads(str(arrays["meta"]))
-    except json.JSONDecodeError as error:
-        raise RecordingError(f"{path}: array 'meta' is not JSON: {error}") from error
+    meta = _check_arrays(path, arrays)
     value, address, offset = _play_reads(arrays)
+    if np.diff(offset).max(initial=0) > TAPE_SIZE:
+        raise RecordingError(f"{path}: a tick reads more than {TAPE_SIZE} random bytes")
     override = meta.get("level_override")
     return Recording(
         name=path.name,
@@ -131,14 +127,50 @@ def load_recording(path: str | Path) -> Recording:
     )
 
 
+_EVENTS = {
+    "random_offsets": ("random_value", "random_pc"),
+    "io_offsets": ("io_addr", "io_pc", "io_value", "io_write"),
+}
+"""Arrays with an entry per event, by the array that says where each tick's events begin."""
+
+
+def _check_arrays(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Refuse arrays that do not fit each other; returns what ``meta`` says."""
+    ticks = len(arrays["ram"])
+    shapes = dict.fromkeys(("seen_spin", "seen_latched", "seen_held"), ticks)
+    for offsets, events in _EVENTS.items():
+        shapes[offsets] = ticks + 1
+        shapes.update(dict.fromkeys(events, arrays[events[0]].size))
+    for key, size in shapes.items():
+        array = arrays[key]
+        if array.shape != (size,) or array.dtype.kind not in "iub":
+            raise RecordingError(
+                f"{path}: array {key!r} is {array.dtype} of shape {array.shape}, "
+                f"but {size} whole numbers are needed; the file may be cut off"
+            )
+    for offsets, events in _EVENTS.items():
+        starts = arrays[offsets].astype(np.int64)
+        in_order = (np.diff(starts) >= 0).all()
+        if starts[0] != 0 or not in_order or starts[-1] != arrays[events[0]].size:
+            raise RecordingError(f"{path}: array {offsets!r} does not divide {events[0]!r}")
+    try:
+        meta = json.loads(str(arrays["meta"]))
+    except json.JSONDecodeError as error:
+        raise RecordingError(f"{path}: array 'meta' is not JSON: {error}") from error
+    numbers = ("level_override", "lives_poke", "clear_every")
+    if not isinstance(meta, dict) or not all(
+        isinstance(meta.get(key) or 0, int) for key in numbers
+    ):
+        raise RecordingError(f"{path}: array 'meta' must be an object with numbers in {numbers}")
+    return meta
+
+
 def _play_reads(
     arrays: dict[str, Any],
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.int64]]:
     keep = ~np.isin(arrays["random_pc"], _NOT_PLAY)
     kept_before = np.concatenate([[0], np.cumsum(keep)])
     offset = kept_before[arrays["random_offsets"].astype(np.int64)]
-    if np.diff(offset).max(initial=0) > TAPE_SIZE:
-        raise RecordingError(f"a tick reads more than {TAPE_SIZE} random bytes")
     return arrays["random_value"][keep], arrays["random_pc"][keep], offset
 
 
