@@ -20,7 +20,8 @@ def rescale(value: Tensor, kind: str) -> Tensor:
     size = value.abs()
     if kind == "symlog":
         return value.sign() * torch.log1p(size)
-    return value.sign() * ((size + 1.0).sqrt() - 1.0) + EPSILON * value
+    # size / (r + 1) is r - 1 for r = sqrt(1 + size), without the difference.
+    return value.sign() * size / ((size + 1.0).sqrt() + 1.0) + EPSILON * value
 
 
 def restore(value: Tensor, kind: str) -> Tensor:

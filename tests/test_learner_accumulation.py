@@ -1,0 +1,204 @@
+"""One update from one or many micro-batches: same gradient, same memory, safe in float16."""
+
+from __future__ import annotations
+
+import copy
+import logging
+
+import numpy as np
+import pytest
+import torch
+from hybrid_bandit import LAYOUT, greedy_reward, random_batch, train
+from torch import nn
+
+from tempest_agent.agent.accumulation import Accumulator
+from tempest_agent.agent.learner import Learner
+from tempest_agent.config import load_config
+
+CPU = torch.device("cpu")
+
+
+def learner_of(*overrides: str) -> Learner:
+    torch.manual_seed(0)
+    base = ("network.hidden=[32]", "learner.precision=float32", "learner.target_clip=2")
+    return Learner(LAYOUT, load_config(None, [*base, "learner.value_bins=21", *overrides]), CPU)
+
+
+@pytest.mark.parametrize("loss", ["huber", "squared", "c51", "hl_gauss"])
+@pytest.mark.parametrize("parts", [2, 3, 5, 24])
+def test_the_gradient_of_micro_batches_is_that_of_the_whole(loss: str, parts: int) -> None:
+    """With importance weights; 3 and 5 do not divide 64."""
+    random = np.random.default_rng(1)
+    batch = random_batch(random, 64)._replace(weights=random.random(64).astype(np.float32))
+    gradients = []
+    for count in (1, parts):
+        learner = learner_of(
+            f"learner.loss={loss}", f"learner.gradient_accumulation_steps={count}",
+            "learner.max_grad_norm=1e9",
+        )  # fmt: skip
+        learner.update(batch, 0.0, 0.0)
+        gradients.append({n: p.grad for n, p in learner.online.named_parameters()})
+    for name, whole in gradients[0].items():
+        assert whole is not None
+        scale = whole.abs().max().item()
+        torch.testing.assert_close(gradients[1][name], whole, rtol=1e-5, atol=1e-5 * scale)
+
+
+def test_imitation_counts_by_labelled_rows_of_each_micro_batch() -> None:
+    """Where every row is labelled the imitation gradient does not depend on the cut either."""
+    batch = random_batch(np.random.default_rng(1), 64)._replace(labelled=np.ones(64, np.bool_))
+    norms = []
+    for count in (1, 4):
+        learner = learner_of(f"learner.gradient_accumulation_steps={count}")
+        learner.update(batch, 0.0, 1.0)
+        norms.append(learner.accumulator.grad_norm.item())
+    assert norms[0] == pytest.approx(norms[1], rel=1e-5)
+
+
+def test_a_run_in_micro_batches_learns_as_fast() -> None:
+    rewards = []
+    for count in (1, 4):
+        learner = learner_of(
+            f"learner.gradient_accumulation_steps={count}", "learner.imitation=none"
+        )
+        train(learner, 150)
+        rewards.append(greedy_reward(learner))
+        assert learner.updates == 150
+    assert min(rewards) > 0.85
+    assert rewards[0] == pytest.approx(rewards[1], abs=0.03)
+
+
+class Watched(nn.Linear):
+    """Counts the bytes that wait for a backward pass."""
+
+    kept = most = 0
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        out = super().forward(inputs)
+        if not out.requires_grad:
+            return out
+        size = out.numel() * 4
+        Watched.kept += size
+        Watched.most = max(Watched.most, Watched.kept)
+
+        def freed(gradient: torch.Tensor) -> None:
+            Watched.kept -= size
+
+        out.register_hook(freed)
+        return out
+
+
+def test_each_graph_is_freed_before_the_next_micro_batch() -> None:
+    """At equal rows per micro-batch, four of them keep no more activations than one."""
+    most = []
+    for count in (1, 4):
+        learner = learner_of(f"learner.gradient_accumulation_steps={count}")
+        first = learner.online.encoder.layers[0]
+        first.__class__ = Watched
+        Watched.kept = Watched.most = 0
+        learner.update(random_batch(np.random.default_rng(0), 64 * count), 1e-3, 0.0)
+        assert Watched.kept == 0
+        most.append(Watched.most)
+    assert most[1] <= 1.1 * most[0]
+    assert most[0] == 64 * 32 * 4
+
+
+# --- mixed precision ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_reduced_precision_learns_the_same(precision: str, parts: int) -> None:
+    learner = learner_of(
+        f"learner.precision={precision}", f"learner.gradient_accumulation_steps={parts}",
+        "learner.imitation=none",
+    )  # fmt: skip
+    train(learner, 150)
+    assert greedy_reward(learner) > 0.85
+    assert learner.accumulator.skipped < 10
+    assert learner.online.value_head.weight.dtype == torch.float32
+
+
+def overflowing(precision: str, patience: int = 3) -> Accumulator:
+    layer = nn.Linear(2, 1)
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1)
+    return Accumulator(optimizer, {"all": layer.parameters()}, 10.0, precision, CPU, patience)
+
+
+def overflow(accumulator: Accumulator, times: int) -> None:
+    for _ in range(times):
+        accumulator.begin()
+        loss = sum(p.sum() for p in accumulator.parameters) * float("inf")
+        accumulator.backward(loss, 1.0)
+        assert not accumulator.finish()
+
+
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_repeated_overflow_ends_in_float32_with_one_message(
+    precision: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    accumulator = overflowing(precision)
+    with caplog.at_level(logging.WARNING):
+        overflow(accumulator, 2)
+        assert not caplog.records
+        assert accumulator.dtype is not None
+        overflow(accumulator, 1)
+    assert accumulator.fell_back
+    assert accumulator.dtype is None
+    assert not accumulator.scaler.is_enabled()
+    assert [r.message.count("going on in float32") for r in caplog.records] == [1]
+    accumulator.begin()
+    accumulator.backward(sum(p.sum() for p in accumulator.parameters), 1.0)
+    assert accumulator.finish()
+    assert accumulator.skipped == 3
+
+
+def test_overflows_that_are_not_in_a_row_change_nothing() -> None:
+    accumulator = overflowing("float16")
+    for _ in range(4):
+        overflow(accumulator, 2)
+        accumulator.begin()
+        accumulator.backward(sum(p.sum() for p in accumulator.parameters), 1.0)
+        assert accumulator.finish()
+    assert accumulator.skipped == 8
+    assert accumulator.dtype is torch.float16
+
+
+def test_float32_that_overflows_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
+    accumulator = overflowing("float32")
+    overflow(accumulator, 8)
+    assert [r.message.count("nothing is learned") for r in caplog.records] == [1]
+
+
+def test_the_fall_back_is_remembered() -> None:
+    first, second = overflowing("float16"), overflowing("float16")
+    overflow(first, 4)
+    second.load_state_dict(first.state_dict())
+    assert second.dtype is None
+    assert (second.skipped, second.skipped_in_a_row) == (4, 1)
+    third = overflowing("float16")
+    third.load_state_dict({"scaler": third.scaler.state_dict(), "skipped": 5})
+    assert (third.dtype, third.skipped) == (torch.float16, 5)
+
+
+def test_the_whole_learner_falls_back() -> None:
+    learner = learner_of("learner.precision=float16", "learner.max_skipped_updates=2")
+    batch = random_batch(np.random.default_rng(0), 32)
+    bad = batch._replace(weights=np.full(32, np.inf, np.float32))
+    before = copy.deepcopy(learner.state_dict()["online"])
+    for _ in range(2):
+        learner.update(bad, 1e-3, 0.0)
+    assert learner.updates == 0
+    for name, value in learner.online.state_dict().items():
+        assert torch.equal(value, before[name])
+    assert learner.bootstrap.online is learner._fast_online
+    learner.update(batch, 1e-3, 0.0)
+    assert (learner.updates, learner.accumulator.dtype) == (1, None)
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_a_step_without_any_gradient_is_no_step(precision: str) -> None:
+    accumulator = overflowing(precision)
+    accumulator.begin()
+    assert not accumulator.finish()
+    assert accumulator.skipped == 0

@@ -1,0 +1,244 @@
+"""Every kind of value and of spinner head on a hybrid-action problem whose answer is known."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from hybrid_bandit import LAYOUT, greedy_reward, random_batch, states, train, two_peaks
+from torch import Tensor
+
+from tempest_agent.agent.actions import pair_mask
+from tempest_agent.agent.distributions import make_distribution
+from tempest_agent.agent.learner import Learner
+from tempest_agent.agent.noisy import NoisyLinear
+from tempest_agent.agent.rescaling import rescale, restore
+from tempest_agent.agent.targets import choose
+from tempest_agent.config import load_config
+
+CPU = torch.device("cpu")
+SMALL = (
+    "network.hidden=[64]", "learner.precision=float32", "learner.target_clip=2",
+    "learner.value_bins=21", "learner.quantile_samples=8", "learner.target_update_interval=20",
+    "learner.imitation=none",
+)  # fmt: skip
+
+
+def learner_of(*overrides: str) -> Learner:
+    torch.manual_seed(0)
+    return Learner(LAYOUT, load_config(None, [*SMALL, *overrides]), CPU)
+
+
+def best_values(learner: Learner, first_stage: bool) -> float:
+    """Mean value of the best action, in units of reward."""
+    codes = states(np.random.default_rng(2), 300, np.full(300, not first_stage))
+    with torch.no_grad():
+        heads = learner.online.eval()(learner.bootstrap.observation(codes))
+        choice = choose(learner.online, heads, torch.ones(300, 4, dtype=torch.bool))
+    return restore(choice.value, learner.learner.value_rescaling).mean().item()
+
+
+VARIANTS = [
+    ("learner.loss=huber",),
+    ("learner.loss=squared", "network.dueling=false"),
+    ("learner.loss=c51",),
+    ("learner.loss=hl_gauss",),
+    ("learner.loss=iqn",),
+    ("learner.loss=hl_gauss", "learner.value_rescaling=symlog"),
+    ("learner.loss=iqn", "learner.value_rescaling=sqrt", "network.dueling=false"),
+    ("network.spinner_interpolation=quadratic", "network.spinner_knots=7"),
+    ("learner.loss=c51", "network.spinner_interpolation=quadratic"),
+    ("network.spinner_head=knots",),
+    ("network.layer_norm=false",),
+    ("network.noisy=true",),
+    ("learner.double_q=false",),
+]
+
+
+@pytest.mark.parametrize("overrides", VARIANTS, ids=" ".join)
+def test_the_best_action_and_its_value_are_found(overrides: tuple[str, ...]) -> None:
+    learner = learner_of(*overrides)
+    before = greedy_reward(learner)
+    train(learner, 300)
+    assert before < 0.5
+    assert greedy_reward(learner) > 0.8
+    # Values come up slowly; what the second stage is worth must be part of the first.
+    last, first = best_values(learner, first_stage=False), best_values(learner, first_stage=True)
+    assert last == pytest.approx(1.0, abs=0.3)
+    assert first == pytest.approx(last * 1.5, abs=0.2)
+
+
+@pytest.mark.parametrize("loss", ["huber", "iqn", "c51"])
+def test_munchausen_finds_the_best_action(loss: str) -> None:
+    learner = learner_of(f"learner.loss={loss}", "learner.munchausen=0.9")
+    train(learner, 250)
+    assert greedy_reward(learner) > 0.75
+
+
+def test_regression_stays_between_two_peaks_and_the_default_does_not() -> None:
+    rewards = {}
+    for head in ("functional", "regression"):
+        learner = learner_of(f"network.spinner_head={head}")
+        train(learner, 250, two_peaks)
+        rewards[head] = greedy_reward(learner, two_peaks)
+    assert rewards["functional"] > 0.85
+    assert rewards["regression"] < 0.2
+
+
+def test_with_parabolas_the_continuous_head_finds_more_than_any_knot() -> None:
+    """Best places lie between five knots: only a proposal can get there."""
+    rewards = {}
+    for head in ("functional", "knots"):
+        learner = learner_of(
+            f"network.spinner_head={head}", "network.spinner_interpolation=quadratic",
+            "network.spinner_knots=5", "learner.spinner_weight=1",
+        )  # fmt: skip
+        train(learner, 300)
+        rewards[head] = greedy_reward(learner)
+    assert rewards["functional"] > rewards["knots"] + 0.01
+
+
+def test_proposals_are_candidates_of_targets_too() -> None:
+    learner = learner_of("network.spinner_interpolation=quadratic", "network.spinner_knots=5")
+    train(learner, 100)
+    observation = learner.bootstrap.observation(
+        states(np.random.default_rng(2), 200, np.ones(200, np.bool_))
+    )
+    with torch.no_grad():
+        heads = learner.online(observation)
+        choice = choose(learner.online, heads, pair_mask(torch.ones(200, dtype=torch.bool)))
+    knots = heads.values.flatten(1).max(dim=1).values
+    assert (choice.value >= knots).all()
+    assert (choice.value > knots + 1e-4).float().mean() > 0.1
+
+
+# --- parts by hand ------------------------------------------------------------------------------
+
+
+def tensor(*values: float) -> Tensor:
+    return torch.tensor(values)
+
+
+@pytest.mark.parametrize("kind", ["none", "sqrt", "symlog"])
+def test_rescaling_has_its_inverse_and_keeps_the_order(kind: str) -> None:
+    values = torch.linspace(-500, 500, 4001, dtype=torch.float64)
+    squashed = rescale(values, kind)
+    torch.testing.assert_close(restore(squashed, kind), values, rtol=1e-9, atol=1e-9)
+    assert (squashed.diff() > 0).all()
+    assert kind == "none" or squashed.abs().max() < 50
+    small = rescale(tensor(1e-6, -1e-6), kind)
+    torch.testing.assert_close(restore(small, kind), tensor(1e-6, -1e-6), rtol=1e-5, atol=0.0)
+
+
+def test_symlog_by_hand() -> None:
+    torch.testing.assert_close(
+        rescale(tensor(np.e - 1, 1 - np.e, 0.0), "symlog"), tensor(1.0, -1.0, 0.0)
+    )
+
+
+def test_c51_projects_onto_its_bins_by_hand() -> None:
+    config = load_config(
+        None, ["learner.loss=c51", "learner.target_clip=2", "learner.value_bins=5"]
+    )
+    bins = make_distribution(config.learner)
+    points = torch.tensor([[-2.0, 0.25, 2.0], [9.0, -9.0, 1.0]])
+    weights = torch.tensor([[0.5, 0.3, 0.2], [0.25, 0.25, 0.5]])
+    got = bins.spread(points, weights)  # type: ignore[attr-defined]
+    torch.testing.assert_close(
+        got, torch.tensor([[0.5, 0.0, 0.225, 0.075, 0.2], [0.25, 0.0, 0.0, 0.5, 0.25]])
+    )
+    torch.testing.assert_close(bins.mean(got.clamp(min=1e-12).log())[0], tensor(-0.525)[0])
+
+
+def test_hl_gauss_keeps_the_mean_and_its_width() -> None:
+    config = load_config(
+        None, ["learner.loss=hl_gauss", "learner.target_clip=10", "learner.value_bins=41"]
+    )
+    bins = make_distribution(config.learner)
+    targets = tensor(-3.3, 0.0, 7.11)
+    mass = bins.spread(targets.unsqueeze(1), torch.ones(3, 1))  # type: ignore[attr-defined]
+    torch.testing.assert_close(mass.sum(dim=1), torch.ones(3))
+    centres = torch.linspace(-10, 10, 41)
+    torch.testing.assert_close(mass @ centres, targets, atol=1e-3, rtol=0.0)
+    spread = (mass * (centres - targets.unsqueeze(1)).square()).sum(dim=1).sqrt()
+    # A bell of 0.75 bins of 0.5, cut into bins (which adds a twelfth of a bin squared).
+    expected = 0.5 * np.sqrt(0.75**2 + 1 / 12)
+    torch.testing.assert_close(spread, torch.full((3,), expected), atol=1e-3, rtol=0.0)
+
+
+def test_quantile_loss_equals_a_slow_loop() -> None:
+    config = load_config(None, ["learner.loss=iqn", "learner.quantile_samples=3"])
+    quantiles = make_distribution(config.learner)
+    random = torch.Generator().manual_seed(0)
+    detail, points = (3 * torch.randn(4, n, generator=random) for n in (3, 5))
+    weights = torch.softmax(torch.randn(4, 5, generator=random), dim=1)
+    fractions = torch.rand(4, 3, generator=random)
+    expected = torch.zeros(4)
+    for row in range(4):
+        for i in range(3):
+            for j in range(5):
+                error = float(points[row, j] - detail[row, i])
+                huber = 0.5 * error**2 if abs(error) < 1 else abs(error) - 0.5
+                tau = float(fractions[row, i])
+                lean = tau if error >= 0 else 1 - tau
+                expected[row] += float(weights[row, j]) * lean * huber / 3
+    torch.testing.assert_close(quantiles.loss(detail, points, weights, fractions), expected)
+
+
+def test_iqn_learns_the_quantiles_of_a_random_reward() -> None:
+    learner = learner_of("learner.loss=iqn", "learner.quantile_samples=16", "network.hidden=[32]")
+    random = np.random.default_rng(0)
+    batch = random_batch(random)._replace(discounts=np.zeros(256, np.float32))
+    for update in range(400):
+        rewards = random.uniform(-1, 1, 256).astype(np.float32)
+        rate = 3e-3 if update < 250 else 5e-4
+        learner.update(batch._replace(returns=rewards), rate, 0.0)
+    with torch.no_grad():
+        detail = learner.online(learner.bootstrap.observation(batch.codes)).detail
+    own = detail[torch.arange(256), torch.from_numpy(batch.buttons).long()].mean(dim=(0, 1))
+    # Huber's quantiles are drawn inwards; their order, symmetry and spread must be there.
+    assert (own.diff() > 0).all()
+    assert own[0].item() < -0.5
+    assert own[-1].item() > 0.5
+    assert own.mean().item() == pytest.approx(0.0, abs=0.1)
+
+
+def test_noise_is_for_training_and_gone_in_evaluation() -> None:
+    torch.manual_seed(0)
+    layer = NoisyLinear(400, 50)
+    inputs = torch.ones(1, 400)
+    draws = torch.stack([layer(inputs)[0] for _ in range(300)])
+    layer.eval()
+    still = layer(inputs)
+    assert torch.equal(still, layer(inputs))
+    torch.testing.assert_close(draws.mean(dim=0), still[0], atol=0.2, rtol=0.0)
+    # Signed roots of Gaussians have variance E|x| = sqrt(2 / pi), products of two its square.
+    expected = 0.5 * np.sqrt(2 / np.pi)
+    assert draws.std(dim=0).mean().item() == pytest.approx(expected, rel=0.1)
+
+
+def test_noise_makes_a_player_curious_and_its_average_plays_without() -> None:
+    learner = learner_of("network.noisy=true")
+    codes = states(np.random.default_rng(2), 200, np.ones(200, np.bool_))
+    legal = np.ones(200, np.bool_)
+    first, second = (learner.act(codes, legal)[0] for _ in range(2))
+    assert (first != second).any()
+    average = learner.followers.average
+    answers = [average(learner.bootstrap.observation(codes)).values for _ in range(2)]
+    assert torch.equal(*answers)
+    assert learner.online.value_head.weight_noise.grad is None
+    learner.update(random_batch(np.random.default_rng(0)), 1e-3, 0.0)
+    assert learner.online.value_head.weight_noise.grad is not None
+
+
+def test_two_runs_of_every_kind_are_equal_bit_for_bit() -> None:
+    for overrides in (("learner.loss=iqn", "network.noisy=true"), ("learner.loss=c51",)):
+        runs = []
+        for _ in range(2):
+            learner = learner_of(*overrides)
+            train(learner, 5)
+            runs.append(copy.deepcopy(learner.online.state_dict()))
+        for name, value in runs[0].items():
+            assert torch.equal(value, runs[1][name])
