@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import cv2
@@ -95,6 +97,57 @@ def test_a_folder_without_write_permission_is_refused(
     monkeypatch.setattr(film_module.os, "access", lambda *_: False)
     with pytest.raises(FilmError, match="cannot be written"):
         FilmWriter(tmp_path / "game.mp4")
+
+
+@pytest.mark.parametrize("name", ["\udcff.mp4", "\udcff/game.mp4"])
+def test_a_name_that_is_no_utf8_is_refused(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    with pytest.raises(FilmError, match="not valid UTF-8") as refused:
+        FilmWriter(path)
+    assert str(refused.value).isascii()
+
+
+def test_a_name_in_other_letters_is_fine(tmp_path: Path) -> None:
+    path = tmp_path / "épisode 1.mp4"
+    with FilmWriter(path, size=(48, 64)) as film:
+        film.write(np.zeros((64, 48, 3), np.uint8))
+    assert len(frames_of(path)) == 1
+
+
+FILM_NOISE = """
+import resource, sys
+import numpy as np
+from tempest_agent.envs.render.film import FilmError, FilmWriter
+
+limit = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+random = np.random.default_rng(0)
+try:
+    with FilmWriter(sys.argv[1], size=(96, 96)) as film:
+        for _ in range(60):
+            film.write(random.integers(0, 255, (96, 96, 3), np.uint8))
+except FilmError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "advice"), [(1_000, "cannot write to"), (50_000, "could not be written to its end")]
+)
+def test_where_no_more_can_be_written_the_older_film_stays(
+    tmp_path: Path, limit: int, advice: str
+) -> None:
+    path = tmp_path / "game.mp4"
+    path.write_bytes(b"older")
+    # A limit on the size of files stands in for a full disk.
+    command = [sys.executable, "-c", FILM_NOISE, str(path), str(limit)]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert advice in result.stdout
+    assert "space" in result.stdout
+    assert result.stderr == ""
+    assert path.read_bytes() == b"older"
+    assert os.listdir(tmp_path) == ["game.mp4"]
 
 
 def test_a_missing_encoder_is_reported_with_its_fix(

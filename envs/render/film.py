@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -13,6 +15,9 @@ from numpy.typing import NDArray
 from .renderer import FRAMES_PER_SECOND
 
 _CODEC = "mp4v"
+
+# Read by OpenCV when it first uses FFmpeg: a failure is told here, in one line.
+os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 
 class FilmError(RuntimeError):
@@ -32,8 +37,8 @@ class FilmWriter:
         size: width and height in pixels.
 
     Raises:
-        FilmError: wrong ending, a folder that is missing or cannot be written, or an OpenCV
-            without the encoder.
+        FilmError: wrong ending, a name that is not UTF-8, a folder that is missing or cannot be
+            written, or an OpenCV without the encoder.
     """
 
     def __init__(
@@ -50,7 +55,11 @@ class FilmWriter:
         if not fps > 0:
             raise FilmError(f"fps={fps} cannot be filmed: use a positive number")
         _require_target(self._path)
-        writer = cv2.VideoWriter(str(self._part), cv2.VideoWriter.fourcc(*_CODEC), float(fps), size)
+        _require_space(self._part)
+        with _quiet_opencv():
+            writer = cv2.VideoWriter(
+                str(self._part), cv2.VideoWriter.fourcc(*_CODEC), float(fps), size
+            )
         if not writer.isOpened():
             self._part.unlink(missing_ok=True)
             raise FilmError(
@@ -79,25 +88,31 @@ class FilmWriter:
                 f"give uint8 of shape {(height, width, 3)}, or set size to the renderer's "
                 "(width, height)"
             )
-        self._writer.write(np.ascontiguousarray(frame[:, :, ::-1]))
+        with _quiet_opencv():
+            self._writer.write(np.ascontiguousarray(frame[:, :, ::-1]))
         self._frames += 1
 
     def close(self) -> None:
         """Finish the file and give it its name; closing twice is fine.
 
         Raises:
-            FilmError: the encoder wrote nothing, as with a full disk.
+            FilmError: not all frames are in the file, as with a full disk.  An older film of the
+                same name is kept.
         """
         if self._writer is None:
             return
-        self._writer.release()
+        with _quiet_opencv():
+            self._writer.release()
         self._writer = None
         if not self._frames:
             self._part.unlink(missing_ok=True)
             return
-        if not self._part.is_file() or not self._part.stat().st_size:
+        if not _is_complete(self._part, self._frames):
             self._part.unlink(missing_ok=True)
-            raise FilmError(f"nothing was written to {self._path}: is the disk full?")
+            raise FilmError(
+                f"the film {self._path} could not be written to its end, probably because the "
+                "disk is full: free some space or choose another folder"
+            )
         self._part.replace(self._path)
 
     def __enter__(self) -> FilmWriter:
@@ -122,3 +137,48 @@ def _require_target(path: Path) -> None:
         raise FilmError(f"{folder} is not a folder: create it first (mkdir -p {folder})")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise FilmError(f"{folder} cannot be written: choose another folder for {path.name}")
+    try:
+        readable = os.fsencode(path) == str(path).encode()
+    except UnicodeEncodeError:
+        readable = False
+    if not readable:
+        # OpenCV takes names in UTF-8 only, and crashes on others.
+        raise FilmError(f"{str(path)!a} is not valid UTF-8: film to a name in plain letters")
+
+
+def _require_space(part: Path) -> None:
+    """The encoder does not tell why it cannot write; a plain file does."""
+    try:
+        with part.open("wb") as file:
+            file.write(bytes(4096))
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise FilmError(
+            f"cannot write to {part.parent}: {error.strerror}; free some space or choose another "
+            "folder"
+        ) from error
+
+
+def _is_complete(path: Path, frames: int) -> bool:
+    """Whether the film has so many frames, the last one included.
+
+    The encoder goes on in silence where the disk is full, so the file itself has to be asked.
+    """
+    with _quiet_opencv():
+        film = cv2.VideoCapture(str(path))
+        try:
+            if round(film.get(cv2.CAP_PROP_FRAME_COUNT)) != frames:
+                return False
+            film.set(cv2.CAP_PROP_POS_FRAMES, frames - 1)
+            return bool(film.read()[0])
+        finally:
+            film.release()
+
+
+@contextmanager
+def _quiet_opencv() -> Iterator[None]:
+    before = cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
+    try:
+        yield
+    finally:
+        cv2.utils.logging.setLogLevel(before)
