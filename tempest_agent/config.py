@@ -184,6 +184,14 @@ class LearnerConfig:
     learning_rate_hold: float = setting(
         0.2, "Share of the run before the step size begins to fall.", low=0.0, high=1.0
     )
+    learning_rate_schedule: str = setting(
+        "linear",
+        "How the step size falls after that: in a line, in half a cosine, or not at all.",
+        choices=("linear", "cosine", "constant"),
+    )
+    learning_rate_warm_up: int = setting(
+        0, "Decisions over which the step size rises from 0 first.", low=0
+    )
     weight_decay: float = setting(1e-4, "Decoupled weight decay of AdamW.", low=0.0)
     max_grad_norm: float = setting(10.0, "Gradient norm above which it is scaled down.", low=0.0)
     gamma: float = setting(0.99, "Discount per decision.", low=0.0, high=0.99999)
@@ -341,9 +349,11 @@ def load_config(source: str | Path | None = None, overrides: Iterable[str] = ())
     """
     name, text = _read(source if source is not None else "default")
     try:
-        tree = yaml.safe_load(text) or {}
+        tree = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ConfigError(f"{name} is not valid YAML: {' '.join(str(error).split())}") from error
+    if tree is None:
+        raise ConfigError(f"{name} is empty; leave --config out for the defaults")
     if not isinstance(tree, Mapping):
         raise ConfigError(f"{name} must hold sections of settings, not {type(tree).__name__}")
     return apply_overrides(from_dict(tree), overrides)

@@ -111,6 +111,7 @@ class Session:
             _reporting(trainer, self._progress),
         ):
             self._progress.message(f"run {self.folder}, {trainer.steps:,} of {total:,} decisions")
+            self._progress.message(f"network: {trainer.network_size}")
             result = trainer.run()
         self._log.close()
         return {

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +25,11 @@ from tempest_agent.agent.checkpoint import (
     read_replay,
     write_checkpoint,
 )
+from tempest_agent.agent.learner import Learner
 from tempest_agent.agent.policy import export_policy, load_policy
+from tempest_agent.agent.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.agent.trainer import Trainer
-from tempest_agent.config import Config, load_config
+from tempest_agent.config import Config, load_config, to_dict
 from tempest_agent.errors import UserError
 
 
@@ -69,6 +72,15 @@ VARIANTS = [
     ("replay.prioritised=true",),
     ("learner.precision=float16", "learner.gradient_accumulation_steps=2"),
     ("learner.precision=bfloat16", "learner.trace=cut", "learner.n_steps=3", "learner.gamma=0.9"),
+    ("learner.loss=iqn", "network.noisy=true", "learner.learning_rate_schedule=cosine"),
+    (
+        "learner.loss=c51",
+        "replay.prioritised=true",
+        "replay.death_boost=2",
+        "replay.expert_share=0.3",
+        "learner.value_rescaling=symlog",
+    ),
+    ("learner.trace=retrace", "learner.n_steps=3", "learner.gamma=0.9"),
     ("learner.train_freq=3", "learner.gradient_steps=2", "learner.n_steps=4", "learner.gamma=0.9"),
 ]
 
@@ -296,6 +308,82 @@ def test_an_exported_player_plays_the_same_and_is_not_resumed(tmp_path: Path) ->
         np.testing.assert_array_equal(a, b)
     with pytest.raises(UserError, match="holds only a player"):
         resumed(player)
+
+
+def test_an_exported_player_of_the_shipped_size_is_small(tmp_path: Path) -> None:
+    config = Config()
+    torch.manual_seed(0)
+    learner = Learner(TEMPEST_LAYOUT, config, torch.device("cpu"))
+    codes = np.random.default_rng(0).integers(-127, 128, (64, TEMPEST_LAYOUT.num_features))
+    legal = np.arange(64) % 2 == 0
+    checkpoint, player = tmp_path / "step_5.pt", tmp_path / "player.pt"
+    content = {"config": to_dict(config), "layout": asdict(TEMPEST_LAYOUT), "step": 5}
+    write_checkpoint(checkpoint, {**content, "learner": learner.state_dict()})
+    export_policy(checkpoint, player)
+    assert player.stat().st_size < 10_000_000
+    whole, alone = load_policy(checkpoint), load_policy(player)
+    assert alone.step == 5
+    for a, b in zip(
+        whole.act(codes.astype(np.int8), legal),
+        alone.act(codes.astype(np.int8), legal),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(a, b)
+
+
+NEW_SETTINGS = {
+    "network": ("spinner_interpolation", "layer_norm", "noisy"),
+    "replay": ("death_boost", "death_window", "expert_share"),
+    "learner": (
+        "learning_rate_schedule", "learning_rate_warm_up", "trace_decay", "trace_temperature",
+        "double_q", "munchausen", "munchausen_temperature", "munchausen_floor", "value_rescaling",
+        "value_bins", "value_smoothing", "quantile_samples", "max_skipped_updates",
+    ),
+}  # fmt: skip
+"""Settings that files of the first version do not have."""
+
+
+def test_a_checkpoint_of_the_first_version_goes_on_and_plays(tmp_path: Path) -> None:
+    config = small("run.steps=3200")
+    whole = fresh(config, tmp_path / "whole")
+    whole.run()
+    half = fresh(small("run.steps=3200"), tmp_path / "half")
+    half.algorithm.on_metrics = lambda line: line["steps"] == 1600 and half.request_stop()
+    half.run()
+    path = newest_checkpoint(tmp_path / "half" / "checkpoints")
+    content = torch.load(path, weights_only=True)
+    for section, names in NEW_SETTINGS.items():
+        for name in names:
+            del content["config"][section][name]
+    for schedule in content["schedules"].values():
+        del schedule["shape"], schedule["warm_up"]
+    accumulator = content["learner"]["accumulator"]
+    for name in set(accumulator) - {"scaler", "skipped"}:
+        del accumulator[name]
+    torch.save(content, path)
+    load_policy(path)
+    again = resumed(path)
+    assert again.config == config
+    again.run()
+    assert_same(whole.algorithm.state_dict(), again.algorithm.state_dict())
+
+
+def test_a_run_of_a_gpu_goes_on_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    path = Path(fresh(small("run.steps=400"), tmp_path).run()["checkpoint"])
+    content = torch.load(path, weights_only=True)
+    content["config"]["run"]["device"] = "cuda"
+    torch.save(content, path)
+    trainer = resumed(path, steps=800)
+    assert trainer.algorithm.device.type == "cpu"
+    assert "no GPU" not in caplog.text
+    assert "going on on the CPU" in caplog.text
+    assert trainer.run()["steps"] == 800
+    assert resumed(path, device="cpu").config.run.device == "cpu"
+    with pytest.raises(UserError, match="'cuda' is not available"):
+        resumed(path, device="cuda")
 
 
 def test_a_replay_of_another_checkpoint_is_not_taken(tmp_path: Path) -> None:

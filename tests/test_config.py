@@ -85,12 +85,28 @@ def test_a_single_number_is_a_list_of_one() -> None:
         ("replay.capacity=100", "set at least"),
         ("replay.learning_starts=1e9", "never start"),
         ("learner.gradient_accumulation_steps=1000", "empty"),
+        ("learner.los=c51", "did you mean learner.loss"),
+        ("learner.loss=c52", "did you mean c51"),
+        ("replay.death_boost=2", "replay.prioritised=true"),
     ],
 )
 def test_mistakes_are_named_in_one_line(override: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words) as caught:
         load_config(None, [override])
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        (("network.spinner_interpolation=quadratic", "network.spinner_knots=2"), "at least 3"),
+        (("learner.trace=retrace", "learner.loss=iqn"), "huber, squared or hl_gauss"),
+        (("learner.trace=retrace", "learner.munchausen=0.9"), "exclude each other"),
+    ],
+)
+def test_settings_that_exclude_each_other(overrides: tuple[str, ...], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        load_config(None, overrides)
 
 
 def test_bad_files_are_named(tmp_path: Path) -> None:

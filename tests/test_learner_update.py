@@ -17,7 +17,7 @@ from tempest_agent.agent.losses import huber, squared
 from tempest_agent.agent.metrics import Metrics
 from tempest_agent.agent.networks import Heads, Layout, QNetwork
 from tempest_agent.agent.replay import AGENT, EXPERT, EXPLORATION, Batch
-from tempest_agent.agent.schedules import Linear, Schedules
+from tempest_agent.agent.schedules import Ramp, Schedules
 from tempest_agent.agent.spinner import interpolate, nearest_knot
 from tempest_agent.agent.target_network import Followers
 from tempest_agent.agent.targets import (
@@ -294,10 +294,10 @@ def test_soft_updates_take_a_share() -> None:
 
 
 def test_schedules_are_functions_of_the_decisions_played() -> None:
-    line = Linear(1.0, 0.2, 100, 200)
+    line = Ramp(1.0, 0.2, 100, 200)
     assert [line(s) for s in (0, 100, 150, 200, 999)] == pytest.approx([1.0, 1.0, 0.6, 0.2, 0.2])
     schedules = Schedules.of(small("run.steps=1000", "learner.learning_rate_hold=0.5"))
-    assert schedules.learning_rate == Linear(5e-4, 2.5e-5, 500, 1000)
+    assert schedules.learning_rate == Ramp(5e-4, 2.5e-5, 500, 1000)
     assert Schedules.from_dict(schedules.to_dict()) == schedules
 
 

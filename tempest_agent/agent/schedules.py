@@ -6,25 +6,40 @@ it is resumed with.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from tempest_agent.config import Config
 
 
 @dataclass(frozen=True)
-class Linear:
-    """``start`` until decision ``first``, then a straight line to ``end`` at decision ``last``."""
+class Ramp:
+    """``start`` until decision ``first``, then down or up to ``end`` at decision ``last``.
+
+    ``shape`` is the way there: ``linear``, ``cosine`` (half a wave), or ``constant`` (not at all).
+    Over the first ``warm_up`` decisions the value rises from 0 in addition.
+    """
 
     start: float
     end: float
     first: int
     last: int
+    shape: str = "linear"
+    warm_up: int = 0
 
     def __call__(self, step: int) -> float:
-        if step <= self.first:
+        value = self._ramp(step)
+        return value * (step + 1) / self.warm_up if step + 1 < self.warm_up else value
+
+    def _ramp(self, step: int) -> float:
+        if step <= self.first or self.shape == "constant":
             return self.start
         if step >= self.last:
             return self.end
+        if self.shape == "cosine":
+            share = (step - self.first) / (self.last - self.first)
+            return self.end + (self.start - self.end) * 0.5 * (1.0 + math.cos(math.pi * share))
         return self.start + (self.end - self.start) * (step - self.first) / (self.last - self.first)
 
 
@@ -32,11 +47,11 @@ class Linear:
 class Schedules:
     """All schedules of a run."""
 
-    learning_rate: Linear
-    expert_ratio: Linear
-    epsilon: Linear
+    learning_rate: Ramp
+    expert_ratio: Ramp
+    epsilon: Ramp
     """Lower bound of every game's exploration rate; the ladder takes over when it has fallen."""
-    importance: Linear
+    importance: Ramp
 
     @staticmethod
     def of(config: Config) -> Schedules:
@@ -46,25 +61,27 @@ class Schedules:
         rate = learner.learning_rate
         hold = int(run.steps * learner.learning_rate_hold)
         return Schedules(
-            learning_rate=Linear(rate, rate * learner.learning_rate_floor, hold, run.steps),
-            expert_ratio=Linear(
+            learning_rate=Ramp(
+                rate,
+                rate * learner.learning_rate_floor,
+                hold,
+                run.steps,
+                learner.learning_rate_schedule,
+                learner.learning_rate_warm_up,
+            ),
+            expert_ratio=Ramp(
                 teacher.expert_ratio_start,
                 teacher.expert_ratio_floor,
                 0,
                 teacher.expert_ratio_steps,
             ),
-            epsilon=Linear(exploration.epsilon_start, 0.0, 0, exploration.epsilon_steps),
-            importance=Linear(replay.importance_start, 1.0, 0, replay.importance_steps),
+            epsilon=Ramp(exploration.epsilon_start, 0.0, 0, exploration.epsilon_steps),
+            importance=Ramp(replay.importance_start, 1.0, 0, replay.importance_steps),
         )
 
-    def to_dict(self) -> dict[str, dict[str, float]]:
+    def to_dict(self) -> dict[str, dict[str, Any]]:
         return asdict(self)
 
     @staticmethod
-    def from_dict(data: dict[str, dict[str, float]]) -> Schedules:
-        return Schedules(
-            **{
-                name: Linear(d["start"], d["end"], int(d["first"]), int(d["last"]))
-                for name, d in data.items()
-            }
-        )
+    def from_dict(data: dict[str, dict[str, Any]]) -> Schedules:
+        return Schedules(**{name: Ramp(**values) for name, values in data.items()})

@@ -41,6 +41,7 @@ from .checkpoint import (
 )
 from .games import Games, Labeller
 from .hybrid_dqn import HybridDQN
+from .network_size import NetworkSize, size_of
 from .tempest_games import TempestGames, TempestTeacher
 from .vec_env import GamesVecEnv
 
@@ -97,6 +98,7 @@ class Trainer:
         path: Path,
         *,
         steps: int | None = None,
+        device: str | None = None,
         on_metrics: Callable[[dict[str, float]], None] | None = None,
         on_checkpoint: Callable[[Path], None] | None = None,
         games: Callable[[Config], Games] | None = None,
@@ -108,6 +110,8 @@ class Trainer:
             path: a checkpoint, or a run's folder, whose newest usable checkpoint is taken.
             steps: decisions of the whole run, if it is to be longer or shorter; the schedules
                 stay those of the checkpoint.
+            device: where to go on, ``auto``, ``cpu`` or ``cuda``; left out, where the run was, or
+                if there is no GPU any more, on the CPU.
             on_metrics: as in the constructor.
             on_checkpoint: as in the constructor.
             games: makes what is played from the configuration; the arcade's games if left out.
@@ -126,9 +130,12 @@ class Trainer:
             )
         try:
             config = from_dict(content["config"])
-            if steps is not None:
-                run = dataclasses.replace(config.run, steps=steps)
-                config = dataclasses.replace(config, run=run)
+            run = dataclasses.replace(
+                config.run,
+                steps=config.run.steps if steps is None else steps,
+                device=_device_here(config.run.device) if device is None else device,
+            )
+            config = dataclasses.replace(config, run=run)
             trainer = cls(
                 config,
                 path.parent.parent,
@@ -148,6 +155,12 @@ class Trainer:
         trainer.best_score = content["best_score"]
         trainer._started = True
         return trainer
+
+    @property
+    def network_size(self) -> NetworkSize:
+        """Parameters and arithmetic of the network that is trained."""
+        learner = self.algorithm.learner
+        return size_of(learner.online, self.algorithm.learner_layout()["num_features"])
 
     @property
     def steps(self) -> int:
@@ -255,6 +268,14 @@ class Trainer:
                 "device 'cuda' is not available (no GPU, or a CPU build of torch); "
                 "use --device cpu or --device auto"
             )
+
+
+def _device_here(device: str) -> str:
+    """The device of a checkpoint, or another where this machine does not have it."""
+    if device == "cuda" and not torch.cuda.is_available():
+        log.warning("the run was on a GPU and there is none here: going on on the CPU")
+        return "cpu"
+    return device
 
 
 class _Checkpoints(BaseCallback):
