@@ -99,7 +99,8 @@ class HybridActions(ActionForm):
     def single(self, action: Any) -> Any:
         if not isinstance(action, dict):
             return action  # decode() says what is wrong with it
-        return {name: np.asarray(value)[None] for name, value in action.items()}
+        shapes = {"buttons": (), "spinner": (1,)}
+        return {name: _one(value, shapes.get(name), name) for name, value in action.items()}
 
 
 class BoxActions(ActionForm):
@@ -114,7 +115,7 @@ class BoxActions(ActionForm):
         return spinner_counts(values[:, 2]), buttons.astype(np.uint8)
 
     def single(self, action: Any) -> Any:
-        return np.asarray(action)[None]
+        return _one(action, (3,), "the action")
 
 
 class DiscreteActions(ActionForm):
@@ -130,7 +131,7 @@ class DiscreteActions(ActionForm):
         return self.counts[numbers % knots], (numbers // knots).astype(np.uint8)
 
     def single(self, action: Any) -> Any:
-        return np.asarray(action)[None]
+        return _one(action, (), "the action")
 
 
 def action_form(action_type: str, knots: int = DEFAULT_SPINNER_KNOTS) -> ActionForm:
@@ -158,6 +159,15 @@ def encode(action_type: str, spin: int, buttons: int) -> Any:
     raise ValueError(
         f"action_type={action_type!r}: only 'hybrid' and 'box' can express every knob count"
     )
+
+
+def _one(value: Any, shape: tuple[int, ...] | None, what: str) -> NDArray[Any]:
+    """One game's ``value`` as a batch of one; ``ValueError`` unless it has this shape."""
+    array = np.asarray(value)
+    if shape is not None and array.shape != shape:
+        needed = f"of shape {shape}" if shape else "a single number"
+        raise ValueError(f"{what}={value!r} has shape {array.shape}: {needed} is needed")
+    return array[None]
 
 
 def _array(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.floating[Any]]:

@@ -13,6 +13,7 @@ from .actions import ACTION_TYPES, DEFAULT_SPINNER_KNOTS, action_form
 from .backend import BACKENDS, MACHINE_OPTIONS, machine_options
 from .mame.options import MameOptions
 from .rewards import RewardSettings
+from .seeds import check_seed
 from .settings import GameSettings
 
 OBS_TYPES = ("features", "ram", "rgb", "grayscale")
@@ -51,10 +52,7 @@ class EnvOptions:
             _one_of("render_mode", self.render_mode, RENDER_MODES)
         for name in ("screen_size", "render_size"):
             _size(name, getattr(self, name))
-        seed = self.seed
-        whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
-        if seed is not None and (not whole or seed < 0):
-            raise ValueError(f"seed={seed!r}: a whole number of at least 0, or None")
+        check_seed(self.seed)
 
     @staticmethod
     def from_keywords(keywords: dict[str, Any]) -> EnvOptions:
@@ -67,10 +65,9 @@ class EnvOptions:
         owner.update(dict.fromkeys(MACHINE_OPTIONS, "machine"))
         for name, value in keywords.items():
             if name not in owner:
-                near = difflib.get_close_matches(name, owner, 1, 0.0)[0]
-                raise TypeError(
-                    f"{name}={value!r}: the environment has no such option; did you mean {near!r}?"
-                )
+                near = difflib.get_close_matches(name, owner, 1)
+                advice = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(owner)}"
+                raise TypeError(f"{name}={value!r}: the environment has no such option; {advice}")
             parts[owner[name]][name] = value
         return EnvOptions(
             game=GameSettings(**parts["game"]),
@@ -82,8 +79,9 @@ class EnvOptions:
 
 def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
     if value not in known:
-        near = difflib.get_close_matches(str(value), known, 1, 0.0)[0]
-        raise ValueError(f"{name}={value!r}: one of {', '.join(known)}; did you mean {near!r}?")
+        near = difflib.get_close_matches(str(value), known, 1, 0.5)
+        advice = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"{name}={value!r}: one of {', '.join(known)}{advice}")
 
 
 def _size(name: str, value: Any) -> None:

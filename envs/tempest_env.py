@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 from .actions import action_form
 from .arcade.memory import as_bytes
 from .backend import make_batch
-from .batch import STATE_SIZE
 from .information import describe_games
 from .observations import observation_of
 from .options import RENDER_MODES, EnvOptions
 from .rewards import REWARD_PARTS, Rewards
+from .saved_states import SAVED_SIZE, restore_saved, saved_states
 from .screen import Screen, window_possible
+from .seeds import check_seed
 
 TICKS_PER_SECOND = 27.34
-_STATE_HEAD = b"TEMPEST1"
+_STATE_HEAD = b"TEMPEST2"
 
 
 class TempestEnv(gym.Env[NDArray[Any], Any]):
@@ -74,6 +75,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
         With ``seed`` the game's random stream starts anew; without, it goes on.
         """
         check_reset_options(options, ())
+        check_seed(seed)
         seed = self._next_seed if seed is None else seed
         self._next_seed = None
         super().reset(seed=seed)
@@ -105,15 +107,15 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
 
     def clone_state(self) -> bytes:
         """The whole state of the game: RAM, random stream, score, counters, pending inputs."""
-        return _STATE_HEAD + self.batch.clone().tobytes()
+        return _STATE_HEAD + saved_states(self.batch).tobytes()
 
     def restore_state(self, state: bytes) -> NDArray[Any]:
         """Go back to a state of ``clone_state()``, and return its observation.
 
-        The state may come from another instance; the options stay those of this one.  Raises
-        ``ValueError`` for anything else.
+        The state may come from another instance with the same ``input_delay``; the options stay
+        those of this one.  Raises ``ValueError`` for anything else.
         """
-        if not isinstance(state, bytes) or len(state) != len(_STATE_HEAD) + STATE_SIZE:
+        if not isinstance(state, bytes) or len(state) != len(_STATE_HEAD) + SAVED_SIZE:
             size = f"{len(state)} bytes" if isinstance(state, bytes) else type(state).__name__
             raise ValueError(
                 f"state is {size}, not what clone_state() returns: pass that unchanged"
@@ -124,7 +126,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
                 "clone it again with the installed version"
             )
         body = np.frombuffer(state, np.uint8, offset=len(_STATE_HEAD))
-        self.batch.restore(body.reshape(1, STATE_SIZE))
+        restore_saved(self.batch, body.reshape(1, SAVED_SIZE))
         self._begin()
         return self.observe()
 

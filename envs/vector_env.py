@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from .actions import action_form
 from .arcade.memory import as_bytes
 from .backend import make_batch
+from .free_memory import too_large
 from .information import describe_games
 from .observations import observation_of
 from .options import EnvOptions
 from .rewards import REWARD_PARTS, Rewards
+from .saved_states import SAVED_SIZE, restore_saved, saved_states
 from .screen import Screen
+from .seeds import check_seed
 from .tempest_env import TICKS_PER_SECOND, check_reset_options
 
 
@@ -58,6 +61,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         if max_episode_steps is not None:
             limits = [max_episode_steps, options.get("max_steps") or max_episode_steps]
             options = {**options, "max_steps": min(limits)}
+        _require_memory(num_envs)
         self.options = EnvOptions.from_keywords({**options, "render_mode": render_mode})
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         # On the instance: a change of the class would reach every other vector environment.
@@ -100,6 +104,8 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         ``options={"reset_mask": mask}``: only where the bool array ``mask`` is True.
         """
         check_reset_options(options, ("reset_mask",))
+        for each in seed if isinstance(seed, (Sequence, np.ndarray)) else [seed]:
+            check_seed(each)
         mask = self._reset_mask((options or {}).get("reset_mask"))
         if seed is None and not self._started:
             seed = self._next_seed
@@ -153,12 +159,19 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         return as_bytes(self.batch.ram).copy()
 
     def clone_states(self) -> NDArray[np.uint8]:
-        """The whole state of every game, ``(num_envs, STATE_SIZE)``; see ``GameBatch.clone``."""
-        return self.batch.clone()
+        """The whole state of every game, uint8, a row each: the vector form of ``clone_state()``.
+
+        A state is the RAM image, random stream, score, counters and pending inputs.
+        """
+        return saved_states(self.batch)
 
     def restore_states(self, states: NDArray[np.uint8]) -> NDArray[Any]:
-        """Go back to states of ``clone_states()``, and return their observations."""
-        self.batch.restore(states)
+        """Go back to states of ``clone_states()``, and return their observations.
+
+        They may come from another instance with as many games and the same ``input_delay``.
+        Raises ``ValueError`` for anything else.
+        """
+        restore_saved(self.batch, states)
         self._rewards.begin(self.batch.ram, np.ones(self.num_envs, np.bool_))
         self._ended = self.batch.games["status"] != 0
         self._started = True
@@ -241,6 +254,16 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
                 "call reset() without a mask first"
             )
         return mask.copy()
+
+
+def _require_memory(num_envs: object) -> None:
+    """``ValueError`` for a number of games that is none, or more than memory holds."""
+    whole = isinstance(num_envs, (int, np.integer)) and not isinstance(num_envs, bool)
+    if not whole or num_envs < 1:  # type: ignore[operator]
+        raise ValueError(f"num_envs={num_envs!r}: a whole number of at least 1 is needed")
+    problem = too_large(int(num_envs) * SAVED_SIZE)  # type: ignore[call-overload]
+    if problem is not None:
+        raise ValueError(f"num_envs={num_envs} {problem}: make fewer games")
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:

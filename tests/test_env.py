@@ -22,6 +22,7 @@ from tempest_agent.envs.arcade.memory import RAM_SIZE
 from tempest_agent.envs.features import NUM_FEATURES, describe
 from tempest_agent.envs.outcome import DEATH_CAUSES
 from tempest_agent.envs.tempest_env import TempestEnv
+from tempest_agent.envs.vector_env import TempestVectorEnv
 
 INFO = {
     "score", "level", "lives", "ticks", "deaths", "idle_ticks", "death_cause", "terminal_cause",
@@ -124,6 +125,28 @@ def test_restoring_something_else_is_refused(state: Any) -> None:
     env.reset(seed=0)
     with pytest.raises(ValueError, match="this version"):
         env.restore_state(b"OLDSTATE" + env.clone_state()[8:])
+
+
+@pytest.mark.parametrize("delays", [(0, 2), (4, 1)])
+def test_a_state_of_another_input_delay_is_refused(delays: tuple[int, int]) -> None:
+    env, other = (TempestEnv(input_delay=delay) for delay in delays)
+    env.reset(seed=0)
+    other.reset(seed=1)
+    before = other.clone_state()
+    with pytest.raises(ValueError, match=f"make it with input_delay={delays[0]}"):
+        other.restore_state(env.clone_state())
+    assert other.clone_state() == before
+
+
+@pytest.mark.parametrize("seed", [True, -1, 2**63, 1.5])
+def test_a_seed_that_is_none_is_refused_everywhere(seed: Any) -> None:
+    with pytest.raises(ValueError, match=r"0 to 2\*\*63 - 1"):
+        TempestEnv(seed=seed)
+    with pytest.raises(ValueError, match=r"0 to 2\*\*63 - 1"):
+        TempestEnv().reset(seed=seed)
+    for given in (seed, [seed, 1]):
+        with pytest.raises(ValueError, match=r"0 to 2\*\*63 - 1"):
+            TempestVectorEnv(2).reset(seed=given)
 
 
 def test_info_always_says_the_same_things() -> None:

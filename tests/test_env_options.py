@@ -63,7 +63,10 @@ from tempest_agent.envs.vector_env import TempestVectorEnv
         ({"death_penalty": -10}, "given as a positive number"),
         ({"shaping_discount": 1.1}, "shaping_discount=1.1"),
         ({"frameskip": 4}, "did you mean 'frame_skip'"),
-        ({"level": 4}, "did you mean"),
+        ({"levels": 4}, "did you mean"),
+        ({"foo": 1}, "it has obs_type, action_type"),
+        ({"difficulty": 7}, "easy"),
+        ({"obs_type": "zzz"}, "one of features, ram, rgb, grayscale"),
     ],
 )
 def test_a_wrong_option_is_named_in_one_line(options: dict[str, Any], words: str) -> None:
@@ -149,7 +152,9 @@ def test_discrete_numbers_are_buttons_times_knots_plus_knot(knots: int) -> None:
         ("hybrid", np.zeros(3), "takes a dict"),
         ("hybrid", {"buttons": 1}, "takes a dict"),
         ("hybrid", {"buttons": 4, "spinner": np.zeros(1)}, "from 0 to 3"),
-        ("hybrid", {"buttons": 1, "spinner": np.zeros(2)}, "shape"),
+        ("hybrid", {"buttons": 1, "spinner": np.zeros(2)}, r"shape \(2,\): of shape \(1,\) is"),
+        ("hybrid", {"buttons": 1, "spinner": 0.5}, r"spinner=0.5 has .* of shape \(1,\) is needed"),
+        ("hybrid", {"buttons": [1], "spinner": np.zeros(1)}, "a single number is needed"),
         ("hybrid", {"buttons": 1.5, "spinner": np.zeros(1)}, "whole numbers"),
         ("box", np.zeros(2), "shape"),
         ("box", np.array([0, 0, np.nan]), "nan"),

@@ -197,6 +197,24 @@ def test_states_round_trip() -> None:
             np.testing.assert_array_equal(one, got)
 
 
+def test_states_of_another_form_are_refused() -> None:
+    env = make()
+    env.reset(seed=3)
+    states = env.unwrapped.clone_states()
+    other = make(input_delay=3)
+    with pytest.raises(ValueError, match="make it with input_delay=0"):
+        other.unwrapped.restore_states(states)
+    for wrong in (states[:1], states[:, 1:], states.astype(int), states.tobytes()):
+        with pytest.raises(ValueError, match=r"clone_states\(\)"):
+            env.unwrapped.restore_states(wrong)
+
+
+@pytest.mark.parametrize("num_envs", [0, True, 2.5, 10**9])
+def test_an_impossible_number_of_games_is_refused(num_envs: Any) -> None:
+    with pytest.raises(ValueError, match=f"num_envs={num_envs}"):
+        TempestVectorEnv(num_envs)
+
+
 def test_pictures_of_every_game() -> None:
     env = make(2, render_mode="rgb_array", render_size=(90, 120))
     env.reset(seed=0)

@@ -1,0 +1,38 @@
+"""Whether something fits into memory, asked before it is allocated.
+
+Systems promise more memory than they have, and end the process that uses it: what is too large
+has to be refused by its size.
+"""
+
+from __future__ import annotations
+
+import os
+
+USABLE = 0.9
+"""Share of the free memory that may be taken."""
+
+
+def available_memory() -> int | None:
+    """Free physical memory in bytes; None where the system does not say."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def too_large(needed: int) -> str | None:
+    """``None`` if ``needed`` bytes are free, else the words that say how much is needed and free.
+
+    >>> too_large(1)
+    """
+    free = available_memory()
+    if free is None or needed <= USABLE * free:
+        return None
+    return f"needs {needed / 1e9:,.1f} GB of memory and {free / 1e9:,.1f} GB are free"
