@@ -7,6 +7,7 @@ ended by Ctrl-C.  Results go to stdout, everything else to stderr.
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import traceback
 from importlib import import_module, metadata
@@ -51,6 +52,9 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or ["--help"])
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -64,6 +68,7 @@ class LazyGroup(click.Group):
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run a command and end the process with its exit code; arguments as for ``Group.main``."""
+        _open_closed_streams()
         try:
             code = super().main(*args, **{**kwargs, "standalone_mode": False})
         except UserError as error:
@@ -88,6 +93,20 @@ def _unexpected(error: Exception) -> int:
         return _complain(f"cannot write{what}: {error.strerror}; {advice}", EXIT_USER)
     traceback.print_exception(error)
     return _complain("this is a fault of tempest-agent, not yours", EXIT_FAULT)
+
+
+def _open_closed_streams() -> None:
+    """Send output and errors nowhere where the caller closed them (``2>&-``).
+
+    Else the next file to be opened would take their number, and get what libraries print.
+    """
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            if nowhere != number:
+                os.dup2(nowhere, number)
+                os.close(nowhere)
+            setattr(sys, name, open(number, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _complain(message: str, code: int) -> int:

@@ -33,5 +33,7 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     """
     names = sorted(known)
     guess = nearest(name, names)
-    hint = f"did you mean {guess!r}? " if guess else ""
-    return f"unknown {what} {name!r}: {hint}(known: {', '.join(names)})"
+    known_names = ", ".join(names)
+    if guess is None:
+        return f"unknown {what} {name!r}: use one of {known_names}"
+    return f"unknown {what} {name!r}: did you mean {guess!r}? (known: {known_names})"

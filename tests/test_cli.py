@@ -51,6 +51,38 @@ def test_help_is_on_stdout(command: str) -> None:
     assert result.stderr == ""
 
 
+def test_without_arguments_the_help_is_printed() -> None:
+    assert run().exit_code == 0
+    assert run().output == run("--help").output
+
+
+@pytest.mark.parametrize("closed", ["1", "2"])
+def test_closed_streams_do_no_harm(closed: str) -> None:
+    command = f'"{sys.executable}" -m tempest_agent.cli eval random --episodes 1 --max-ticks 9'
+    done = subprocess.run(f"{command} {closed}>&-", shell=True, capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+    assert ("random: 1 games" in done.stdout) == (closed == "2")
+
+
+@pytest.mark.parametrize("limit", [1_000, 20_000])
+def test_a_film_that_could_not_be_written_is_no_success(here: Path, limit: int) -> None:
+    # A limit on the size of files stands in for a full disk.
+    code = (
+        "import resource, sys\n"
+        "from tempest_agent.cli import main\n"
+        f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
+        "main()\n"
+    )
+    arguments = ["play", "expert", "--max-ticks", "150", "--record", "game.mp4"]
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=here)
+    assert done.returncode == 2, done.stderr
+    assert "film:" not in done.stdout
+    assert "space" in done.stderr.splitlines()[-1]
+    assert not list(here.iterdir())
+
+
 def test_help_loads_neither_torch_nor_the_compiled_rules() -> None:
     code = (
         "import sys\n"
@@ -81,9 +113,13 @@ MISTAKES: dict[str, tuple[list[str], list[str]]] = {
     "ticks": (["eval", "expert", "--max-ticks", "0"], ["--max-ticks", "0"]),
     "seed": (["eval", "expert", "--seed", "-1"], ["--seed", "-1"]),
     "delay": (["eval", "expert", "--input-delay", "9"], ["--input-delay", "9", "0<=x<=4"]),
+    "unlike any command": (["zzzz"], ["'zzzz': use one of bench, eval"]),
+    "points of a bonus life": (["eval", "expert", "--bonus-life", "12345"], ["70000 points (see"]),
+    "empty configuration": (["train", "--config", "/dev/null"], ["/dev/null"]),
     "bonus life": (["eval", "expert", "--bonus-life", "2"], ["'2'", "did you mean 20000"]),
     "backend": (["eval", "expert", "--backend", "mam"], ["'mam'", "sim"]),
     "no ROM": (["eval", "expert", "--backend", "mame"], ["--rom-path"]),
+    "film name": (["play", "expert", "--record", "\udcff.mp4"], ["\\udcff.mp4", "UTF-8"]),
     "film ending": (["play", "expert", "--record", "x.avi"], ["x.avi", ".mp4"]),
     "film folder": (["play", "expert", "--record", "no/x.mp4"], ["no", "mkdir"]),
     "trace missing": (["verify", "no.npz"], ["no.npz", "not a file"]),
@@ -228,7 +264,7 @@ def test_exit_codes(
 def test_the_nearest_name() -> None:
     assert nearest("Expert", ["expert", "random"]) == "expert"
     assert nearest("zzz", ["expert", "random"]) is None
-    assert unknown_name("thing", "zzz", ["b", "a"]) == "unknown thing 'zzz': (known: a, b)"
+    assert unknown_name("thing", "zzz", ["b", "a"]) == "unknown thing 'zzz': use one of a, b"
 
 
 def test_verify_prints_one_json_object() -> None:
@@ -250,6 +286,8 @@ def test_verify_tells_where_a_recording_differs(here: Path) -> None:
     changed["ram"][in_play[10] :, 0x42] ^= 0x01
     np.savez_compressed("changed.npz", **changed)
     result = run("verify", "changed.npz")
-    assert result.exit_code == 0
+    assert result.exit_code == 1
     assert "changed.npz tick" in result.stdout
     assert "score_p1" in result.stdout
+    assert result.stderr.startswith("tempest-agent: the simulator differs from ")
+    assert result.stderr.count("\n") == 1

@@ -31,5 +31,5 @@ class BonusLife(_ParamType):
             return "none"
         if text.isdigit() and int(text) in self.POINTS:
             return int(text)
-        hint = f"; did you mean {text}0000?" if text in "1234567" else ""
+        hint = f"; did you mean {text}0000?" if text in tuple("1234567") else ""
         self.fail(f"{value!r}: use none, or 10000, 20000, ... 70000 points{hint}", param, ctx)

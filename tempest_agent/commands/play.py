@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +72,7 @@ def play(
         require_display()
     machine = machine_from(backend, **machine_options, window=mames_window)
     games = Games(episodes, seed, level, max_ticks, machine=machine)
-    with machine_errors(mames_window), ExitStack() as opened:
+    with machine_errors(mames_window), _film_errors(record), ExitStack() as opened:
         show = _audience(opened, choice.name, own_window, record, keyboard)
         click.echo(choice.description, err=True)
         progress = opened.enter_context(Progress(episodes * max_ticks, "ticks", "play"))
@@ -88,6 +88,20 @@ def play(
                 break
     if record is not None:
         click.echo(f"film: {record}")
+
+
+@contextmanager
+def _film_errors(record: Path | None) -> Iterator[None]:
+    """Turn what goes wrong with the film into one line for the user."""
+    if record is None:
+        yield
+        return
+    from tempest_agent.envs.render.film import FilmError
+
+    try:
+        yield
+    except FilmError as error:
+        raise UserError(str(error)) from error
 
 
 def _keyboard() -> Keyboard:
@@ -112,14 +126,14 @@ def _audience(
     if not render and record is None:
         return lambda batch: True
 
-    from tempest_agent.envs.render.film import FilmError, FilmWriter
+    from tempest_agent.envs.render.film import FilmWriter
     from tempest_agent.envs.render.renderer import Renderer
     from tempest_agent.envs.render.window import DisplayUnavailable, Window
 
     try:
         window = opened.enter_context(Window(f"Tempest: {name}")) if render else None
         film = opened.enter_context(FilmWriter(record)) if record is not None else None
-    except (DisplayUnavailable, FilmError) as error:
+    except DisplayUnavailable as error:
         raise UserError(str(error)) from error
     renderer = Renderer()
 

@@ -17,15 +17,19 @@ from tempest_agent.commands.output import (
 )
 from tempest_agent.errors import UserError
 
+EXIT_DIFFERENT = 1
+
 
 @click.command()
 @click.argument("traces", nargs=-1, required=True, type=click.Path(path_type=Path))
 @json_option
-def verify(traces: tuple[Path, ...], as_json: bool) -> None:
+@click.pass_context
+def verify(context: click.Context, /, traces: tuple[Path, ...], as_json: bool) -> None:
     """Replay recordings of the real machine (TRACES, .npz files) and compare every byte.
 
     Each tick is played once from the recorded image with the recorded inputs and random bytes,
-    and each recording once more free-running from its first image to its end.
+    and each recording once more free-running from its first image to its end. The exit code is 1
+    where the simulator differs.
     """
     for trace in traces:
         if not trace.is_file():
@@ -45,6 +49,15 @@ def verify(traces: tuple[Path, ...], as_json: bool) -> None:
         print_json(result)
     else:
         print_table(_rows(result), f"{len(traces)} recording(s) against the simulator")
+    missed = result["ticks"] - result["exact_ticks"]
+    drifted = sum(run["first_difference"] is not None for run in result["free_run"])
+    if missed or drifted:
+        click.echo(
+            f"tempest-agent: the simulator differs from {missed:,} of {result['ticks']:,} recorded "
+            f"ticks, and in {drifted} of {len(result['free_run'])} free runs",
+            err=True,
+        )
+        context.exit(EXIT_DIFFERENT)
 
 
 def _rows(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
