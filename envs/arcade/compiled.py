@@ -22,7 +22,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, event
 from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -38,6 +38,27 @@ _RULES = Path(__file__).resolve().parent
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
+class _Announcer(event.Listener):  # type: ignore[misc]
+    """Says on stderr, once a process, why the first call takes so long."""
+
+    def __init__(self) -> None:
+        self.not_on_disk: set[Callable[..., Any]] = set()
+        """Kernels of folders of which no machine code had been kept when they were imported."""
+
+    def on_start(self, event: Any) -> None:
+        if event.data["dispatcher"].py_func in self.not_on_disk:
+            self.not_on_disk.clear()
+            if sys.stderr is not None:
+                print("compiling the simulator (once, about a minute) ...", file=sys.stderr)
+
+    def on_end(self, event: Any) -> None:
+        pass
+
+
+_announcer = _Announcer()
+event.register("numba:compile", _announcer)
+
+
 def rule(function: F) -> F:
     """Compile ``function`` for use inside other compiled functions."""
     compiled: F = numba.njit(**_OPTIONS)(function)
@@ -47,9 +68,12 @@ def rule(function: F) -> F:
 def kernel(function: F) -> F:
     """Compile ``function`` for use from Python, with its machine code kept on disk."""
     source = Path(inspect.getfile(function)).resolve().parent
+    folder = cache_root() / _digest(source)
+    if not any(folder.rglob("*.nbi")):
+        _announcer.not_on_disk.add(function)
     config: Any = numba.config
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_root() / _digest(source))
+    config.CACHE_DIR = str(folder)
     try:
         compiled: F = numba.njit(cache=True, **_OPTIONS)(function)
     finally:
