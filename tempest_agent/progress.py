@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from types import TracebackType
 from typing import TextIO
 
@@ -11,6 +12,9 @@ from tqdm import tqdm
 
 PLAIN_INTERVAL = 10.0
 """Seconds between two lines where stderr is not a terminal."""
+
+RATE_WINDOW = 30.0
+"""The rate is that of the last so many seconds, which a long run changes more than once."""
 
 
 class Progress:
@@ -26,9 +30,8 @@ class Progress:
         self._stream = sys.stderr if stream is None else stream
         self._total, self._unit, self._label = total, unit, label
         self._start = self._done = start
-        self._began = time.monotonic()
-        self._moving = False
-        self._next_line = self._began + PLAIN_INTERVAL
+        self._recent: deque[tuple[float, int]] = deque()
+        self._next_line = time.monotonic() + PLAIN_INTERVAL
         self._bar: tqdm[None] | None = None
         if self._stream.isatty():
             self._bar = tqdm(
@@ -59,9 +62,11 @@ class Progress:
         now = time.monotonic()
         if self._bar is not None:
             self._bar.update(done - self._done)
-        elif not self._moving and done > self._start:
+        elif done > self._start:
             # Compiling and loading before the first step says nothing about the rate.
-            self._moving, self._began, self._start = True, now, done
+            self._recent.append((now, done))
+            while len(self._recent) > 2 and self._recent[1][0] <= now - RATE_WINDOW:
+                self._recent.popleft()
         self._done = done
         if self._bar is None and now >= self._next_line:
             self._next_line = now + PLAIN_INTERVAL
@@ -72,13 +77,15 @@ class Progress:
         tqdm.write(text, file=stream or self._stream)
 
     def _line(self, now: float) -> str:
-        rate = (self._done - self._start) / max(now - self._began, 1e-9)
         share = 100.0 * self._done / max(self._total, 1)
-        left = (self._total - self._done) / rate if rate > 0 else float("inf")
-        return (
-            f"{self._label}: {self._done:,}/{self._total:,} {self._unit} ({share:.0f} %), "
-            f"{rate:,.0f}/s, {duration(left)} left"
-        )
+        line = f"{self._label}: {self._done:,}/{self._total:,} {self._unit} ({share:.0f} %)"
+        if not self._recent:
+            return f"{line}, starting"
+        then, before = self._recent[0]
+        if self._done == before:
+            return f"{line}, waiting" if now > then else line
+        rate = (self._done - before) / max(now - then, 1e-9)
+        return f"{line}, {rate:,.0f}/s, {duration((self._total - self._done) / rate)} left"
 
     def _write(self, text: str) -> None:
         self._stream.write(text + "\n")
@@ -91,8 +98,6 @@ def duration(seconds: float) -> str:
     >>> duration(42), duration(200), duration(7300)
     ('42 s', '3 min 20 s', '2 h 1 min')
     """
-    if seconds == float("inf"):
-        return "unknown time"
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Any
 
 from tempest_agent.agent.policy import load_policy
-from tempest_agent.agent.trainer import Trainer
+from tempest_agent.agent.trainer import NO_IMITATION, NO_TEACHER, Trainer
 from tempest_agent.config import Config, to_dict
 from tempest_agent.errors import UserError
 from tempest_agent.evaluation import Games, play_games, summary
@@ -43,6 +43,11 @@ SHOWN = {
 }
 """Figures of a printed line and how they are written; ``metrics.csv`` has all of them."""
 
+MEANING = (
+    "below: loss and Q (mean value of the chosen actions) of the updates; expert, the share of "
+    "decisions by the teacher; teacher-free, the mean score where it never drives"
+)
+
 EVAL_MAX_TICKS = 10_000
 """Greedy games during training are cut earlier than in the standard evaluation: they cost time."""
 
@@ -62,6 +67,8 @@ class Session:
         self._log = log
         self._eval_games = eval_games
         self._progress: Progress | None = None
+        self.last_greedy: dict[str, float] | None = None
+        """Figures of the last greedy games of this start (``EVALUATED``)."""
         trainer.algorithm.on_metrics = self._on_metrics
         trainer.on_checkpoint = self._on_checkpoint
 
@@ -100,6 +107,11 @@ class Session:
         record_start(run, trainer.steps)
         return cls(trainer, run, MetricsLog(run, trainer.steps), eval_games)
 
+    @property
+    def total_steps(self) -> int:
+        """Decisions of the whole run."""
+        return self._trainer.config.run.steps
+
     def run(self) -> dict[str, Any]:
         """Train to the end, or to the next consistent point after SIGINT or SIGTERM."""
         trainer = self._trainer
@@ -112,6 +124,9 @@ class Session:
         ):
             self._progress.message(f"run {self.folder}, {trainer.steps:,} of {total:,} decisions")
             self._progress.message(f"network: {trainer.network_size}")
+            self._progress.message(MEANING)
+            if self._measures_teacher():
+                self._progress.message("measuring the teacher ...")
             result = trainer.run()
         self._log.close()
         return {
@@ -119,6 +134,12 @@ class Session:
             "run_dir": str(self.folder),
             "seconds": round(time.monotonic() - began, 3),
         }
+
+    def _measures_teacher(self) -> bool:
+        """Whether the trainer begins with games of the teacher."""
+        config = self._trainer.config
+        unknown = config.teacher.score == 0 and config.teacher.name != NO_TEACHER
+        return unknown and config.learner.imitation != NO_IMITATION and self._trainer.steps == 0
 
     def _on_metrics(self, figures: Mapping[str, float]) -> None:
         steps = int(figures["steps"])
@@ -136,6 +157,7 @@ class Session:
         if figures is None:
             self._say(saved)
             return
+        self.last_greedy = figures
         self._log.write("eval", self._trainer.steps, figures)
         self._say(
             f"{saved}; {self._eval_games} greedy games: "

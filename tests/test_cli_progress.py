@@ -31,7 +31,7 @@ def test_lines_state_rate_and_time_left(clock: Clock) -> None:
     with Progress(1_000, "ticks", "eval", stream=stream) as progress:
         clock.now = 100.0  # Compiling.
         progress.update(0)
-        assert stream.getvalue() == "eval: 0/1,000 ticks (0 %), 0/s, unknown time left\n"
+        assert stream.getvalue() == "eval: 0/1,000 ticks (0 %), starting\n"
         for second in range(1, 31):
             clock.now = 100.0 + second
             progress.update(10 * second)
@@ -41,6 +41,28 @@ def test_lines_state_rate_and_time_left(clock: Clock) -> None:
         "eval: 200/1,000 ticks (20 %), 10/s, 1 min 20 s left",
         "eval: 300/1,000 ticks (30 %), 10/s, 1 min 10 s left",
     ]
+
+
+def test_the_rate_is_the_present_one(clock: Clock) -> None:
+    stream = io.StringIO()
+    done = 0
+    with Progress(10_000, "decisions", "train", stream=stream) as progress:
+        for second in range(1, 101):
+            clock.now = float(second)
+            done += 100 if second <= 50 else 10
+            progress.update(done)
+    lines = stream.getvalue().splitlines()
+    assert ", 100/s, " in lines[3]
+    assert lines[-1] == "train: 5,500/10,000 decisions (55 %), 10/s, 7 min 30 s left"
+
+
+def test_a_long_wait_is_called_one(clock: Clock) -> None:
+    stream = io.StringIO()
+    with Progress(1_000, "decisions", "train", stream=stream) as progress:
+        for second in range(1, 60):
+            clock.now = float(second)
+            progress.update(min(10 * second, 100))
+    assert stream.getvalue().splitlines()[-1] == "train: 100/1,000 decisions (10 %), waiting"
 
 
 def test_what_a_resumed_run_had_done_is_not_speed(clock: Clock) -> None:
@@ -86,7 +108,6 @@ def test_a_terminal_gets_a_bar_that_goes_away() -> None:
         (3_599, "59 min 59 s"),
         (3_600, "1 h 0 min"),
         (90_000, "25 h 0 min"),
-        (float("inf"), "unknown time"),
     ],
 )
 def test_durations(seconds: float, text: str) -> None:

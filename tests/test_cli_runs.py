@@ -95,6 +95,24 @@ def test_the_result_and_the_files_of_a_run(in_finished: Path) -> None:
     assert torch.load("checkpoints/latest.pt", weights_only=True)["step"] == 4_000
 
 
+def test_the_end_of_a_run_says_what_to_do_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("train", "--config", "smoke", "--run-dir", "my run", "--eval-games", "2")
+    assert result.exit_code == 0, result.output
+    lines = [line.strip().split("  ", 1) for line in result.stdout.splitlines()[1:]]
+    shown = {name: text.strip() for name, text in lines}
+    assert shown["decisions"] == "4,000 of 4,000"
+    assert shown["curves"] == "tensorboard --logdir 'my run'"
+    assert shown["watch it"] == "tempest-agent play latest --record game.mp4"
+    last = rows(Path("my run/evaluations.csv"))[-1]
+    assert shown["greedy games"].startswith(f"IQM {float(last['score_iqm']):,.0f}, level ")
+    assert "stopped" not in result.stdout
+    # What the printed figures mean is said before the first of them.
+    assert result.stderr.index("teacher-free, the mean score") < result.stderr.index("expert 0.")
+
+
 def test_the_saved_configuration_makes_the_same_run(in_finished: Path) -> None:
     result_of("train", "--config", "one/config.yaml", "--run-dir", "again", "--json")
     assert rows(Path("again/metrics.csv")) == rows(Path("one/metrics.csv"))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,10 +104,40 @@ def train(
     if as_json:
         print_json(result)
     else:
-        print_table([(name, str(value)) for name, value in result.items()], "training")
+        print_table(_rows(result, session), "training")
     if result["stopped"]:
         click.echo(f"stopped; go on with: tempest-agent train --resume {session.folder}", err=True)
         context.exit(EXIT_INTERRUPTED)
+
+
+def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]:
+    """The result as people read it, and what to do next."""
+    from tempest_agent.progress import duration
+    from tempest_agent.training import EVAL_MAX_TICKS
+
+    yield "decisions", f"{result['steps']:,} of {session.total_steps:,}"
+    yield "updates", f"{result['updates']:,}"
+    yield (
+        "speed",
+        f"{result['env_steps_per_second']:,.0f} decisions/s, "
+        f"{result['samples_per_second']:,.0f} samples/s, {duration(result['seconds'])}",
+    )
+    yield (
+        "expert",
+        f"{result['expert_ratio']:.2f} of the decisions, epsilon {result['epsilon']:.3f}",
+    )
+    greedy = session.last_greedy
+    if greedy is not None:
+        yield (
+            "greedy games",
+            f"IQM {greedy['score_iqm']:,.0f}, level {greedy['level_mean']:.1f} "
+            f"(cut after {EVAL_MAX_TICKS:,} ticks)",
+        )
+    yield "checkpoint", result["checkpoint"]
+    yield "curves", f"tensorboard --logdir {shlex.quote(result['run_dir'])}"
+    if not result["stopped"]:
+        yield "score it", "tempest-agent eval latest"
+        yield "watch it", "tempest-agent play latest --record game.mp4"
 
 
 def _refuse_changes(context: click.Context) -> None:
