@@ -44,9 +44,9 @@ def test_the_gradient_of_micro_batches_is_that_of_the_whole(loss: str, parts: in
         torch.testing.assert_close(gradients[1][name], whole, rtol=1e-5, atol=1e-5 * scale)
 
 
-def test_imitation_counts_by_labelled_rows_of_each_micro_batch() -> None:
-    """Where every row is labelled the imitation gradient does not depend on the cut either."""
-    batch = random_batch(np.random.default_rng(1), 64)._replace(labelled=np.ones(64, np.bool_))
+@pytest.mark.parametrize("labelled", [64, 23])
+def test_each_label_counts_the_same_in_whatever_micro_batch(labelled: int) -> None:
+    batch = random_batch(np.random.default_rng(1), 64)._replace(labelled=np.arange(64) < labelled)
     norms = []
     for count in (1, 4):
         learner = learner_of(f"learner.gradient_accumulation_steps={count}")

@@ -12,7 +12,7 @@ from torch import Tensor
 from tempest_agent.config import Config
 
 from .accumulation import Accumulator, resolve_precision
-from .actions import pair_mask, to_counts, to_unit
+from .actions import ZAP_PAIRS, pair_mask, to_counts, to_unit
 from .bootstrap import Bootstrap, Target
 from .imitation import cross_entropy, margin, resemblance
 from .inference import InferenceCopy
@@ -41,6 +41,13 @@ class _Rows(NamedTuple):
     label_pair: Tensor
     label_position: Tensor
     labelled: Tensor
+    usable: Tensor
+    """1 where the label can be followed."""
+
+
+def _usable_labels(batch: Batch) -> NDArray[np.bool_]:
+    """Which labels can be followed: a teacher may press a zap that would do nothing."""
+    return batch.labelled & (batch.zap_legal | (batch.label_buttons < ZAP_PAIRS[0]))
 
 
 class Learner:
@@ -113,17 +120,19 @@ class Learner:
         """
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
-        rows = self._rows(batch, self._targets(batch))
-        count = rows.target.shape[0]
+        count = len(batch.rows)
+        labels = float(np.count_nonzero(_usable_labels(batch)))
         # array_split semantics: the first parts are one row longer when it does not divide.
         parts = torch.tensor_split(torch.arange(count), self.learner.gradient_accumulation_steps)
         errors = torch.empty(count, device=self.device)
         self.accumulator.begin()
         for part in parts:
             first, last = int(part[0]), int(part[-1]) + 1
-            piece = _Rows(*(column[first:last] for column in rows))
-            loss, error = self._loss(piece, imitation)
-            self.accumulator.backward(loss, (last - first) / count)
+            share = (last - first) / count
+            piece = batch.part(first, last)
+            rows = self._rows(piece, self._targets(piece))
+            loss, error = self._loss(rows, imitation, labels * share)
+            self.accumulator.backward(loss, share)
             errors[first:last] = error
         if self.accumulator.finish():
             self._advance()
@@ -175,9 +184,15 @@ class Learner:
             label_pair=here(batch.label_buttons).to(torch.int64),
             label_position=to_unit(here(batch.label_spin)),
             labelled=here(batch.labelled).to(torch.float32),
+            usable=here(_usable_labels(batch)).to(torch.float32),
         )
 
-    def _loss(self, rows: _Rows, imitation: float) -> tuple[Tensor, Tensor]:
+    def _loss(self, rows: _Rows, imitation: float, labels: float) -> tuple[Tensor, Tensor]:
+        """Mean loss and absolute errors ``(B,)`` of a micro-batch.
+
+        ``labels``: usable labels that it would have if they lay evenly over the micro-batches; the
+        sum over its own is divided by that, so that each label of the update counts the same.
+        """
         distribution = self.online.distribution
         fractions = distribution.draw_fractions(rows.target.shape[0], self.device)
         with self.accumulator.autocast():
@@ -188,7 +203,9 @@ class Learner:
         predicted = distribution.mean(numbers)
         self._record(rows, restore(predicted.detach(), self.learner.value_rescaling), row_loss)
         if imitation > 0 and self.learner.imitation != "none":
-            loss = loss + self.learner.imitation_weight * imitation * self._imitation(rows, heads)
+            loss = loss + self.learner.imitation_weight * imitation * self._imitation(
+                rows, heads, labels
+            )
         proposals = self.online.proposals(heads.latent)
         if proposals is not None:
             head = self._spinner_loss(rows, heads.detached(), proposals, imitation)
@@ -196,20 +213,19 @@ class Learner:
             self.metrics.mean("spinner_loss", head)
         return loss, (predicted.detach() - rows.target).abs()
 
-    def _imitation(self, rows: _Rows, heads: Heads) -> Tensor:
+    def _imitation(self, rows: _Rows, heads: Heads, labels: float) -> Tensor:
         learner = self.learner
         alike = resemblance(
             rows.label_pair, rows.label_position, self.online.num_knots, learner.imitation_width
         )
-        # A teacher may press a zap that would do nothing; such a label cannot be followed.
-        usable = rows.labelled * rows.legal.gather(1, rows.label_pair.unsqueeze(1)).squeeze(1)
+        usable = rows.usable
         if learner.imitation == "margin":
             each = margin(heads.values, rows.legal, alike, learner.imitation_margin)
         else:
             each = cross_entropy(heads.values, rows.legal, alike, learner.imitation_temperature)
         each = torch.where(usable > 0, each, 0.0)
         self.metrics.mean("imitation_loss", each.sum(), usable.sum().detach())
-        return each.sum() / usable.sum().clamp(min=1.0)
+        return each.sum() / max(labels, 1.0)
 
     def _spinner_loss(
         self, rows: _Rows, heads: Heads, proposals: Tensor, imitation: float
@@ -232,10 +248,13 @@ class Learner:
         metrics.mean("q_mean", predicted.sum(), count)
         metrics.highest("q_max", predicted.max())
         metrics.lowest("q_min", predicted.min())
+        each = torch.arange(len(DRIVER_NAMES), device=self.device)
+        mask = (rows.driver.unsqueeze(1) == each).to(row_loss.dtype)
+        # Sums of losses, values and rows of every driver in one product.
+        sums = torch.stack((row_loss, predicted, torch.ones_like(predicted))) @ mask
         for i, name in enumerate(DRIVER_NAMES):
-            mask = (rows.driver == i).to(row_loss.dtype)
-            metrics.mean(f"loss_{name}", (row_loss * mask).sum(), mask.sum())
-            metrics.mean(f"q_{name}", (predicted * mask).sum(), mask.sum())
+            metrics.mean(f"loss_{name}", sums[0, i], sums[2, i])
+            metrics.mean(f"q_{name}", sums[1, i], sums[2, i])
 
     def state_dict(self) -> dict[str, Any]:
         return {

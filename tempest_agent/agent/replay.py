@@ -121,6 +121,17 @@ class Batch(NamedTuple):
     path: Path | None = None
     """The decisions of each return; only for retrace."""
 
+    def part(self, first: int, last: int) -> Batch:
+        """Rows ``first`` to ``last - 1``, without copying."""
+        columns: dict[str, Any] = {
+            name: column[first:last]
+            for name, column in zip(self._fields, self, strict=True)
+            if name != "path"
+        }
+        if self.path is not None:
+            columns["path"] = Path(*(column[first:last] for column in self.path))
+        return Batch(**columns)
+
 
 @kernel
 def _assemble(

@@ -29,6 +29,8 @@ class Figure(TypedDict):
 TARGETS = {
     "env": "bench_env",
     "render": "bench_render",
+    "learner": "bench_learner",
+    "replay": "bench_replay",
     "train": "bench_train",
 }
 """Target -> module in ``tempest_agent.commands`` with a function ``measure``."""
@@ -45,7 +47,7 @@ def figure(value: float | None, unit: str, baseline: float | None = None) -> Fig
 @backend_option
 @json_option
 def bench(target: str, backend: str, as_json: bool, **machine_options: Any) -> None:
-    """Measure the speed of a part: env (default), render or train.
+    """Measure the speed of a part: env (default), render, learner, replay or train.
 
     Ratios are to a baseline that is measured in the same run.  `bench env --backend mame` measures
     what the bridge to the real game costs.
