@@ -179,6 +179,16 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
+def set_aside(path: Path) -> Path:
+    """Rename a damaged file to ``NAME.bad`` (or ``NAME.bad2`` ...), which is returned."""
+    bad = path.with_name(f"{path.name}.bad")
+    number = 1
+    while bad.exists():
+        number += 1
+        bad = path.with_name(f"{path.name}.bad{number}")
+    return path.rename(bad)
+
+
 def _make_chosen(path: Path) -> Path:
     if path.exists() and not path.is_dir():
         raise UserError(f"--run-dir {path} is a file: give a folder that is new or empty")

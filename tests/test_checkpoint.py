@@ -18,12 +18,14 @@ import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
 
 from tempest_agent.agent.checkpoint import (
+    DamagedCheckpointError,
     newest_checkpoint,
     pack,
     prune,
     read_checkpoint,
     read_replay,
     write_checkpoint,
+    write_replay,
 )
 from tempest_agent.agent.learner import Learner
 from tempest_agent.agent.policy import export_policy, load_policy
@@ -239,6 +241,71 @@ def test_a_damaged_newest_checkpoint_does_not_end_a_run(tmp_path: Path) -> None:
     assert resumed(tmp_path).steps == 1600
 
 
+def flip(path: Path, at: int, count: int = 40) -> None:
+    data = bytearray(path.read_bytes())
+    data[at : at + count] = bytes(255 - byte for byte in data[at : at + count])
+    path.write_bytes(bytes(data))
+
+
+def test_wrong_numbers_inside_a_tensor_are_noticed(tmp_path: Path) -> None:
+    path = Path(fresh(small("run.steps=400"), tmp_path).run()["checkpoint"])
+    weights = torch.load(path, weights_only=True)["learner"]["average"]
+    tensor = max(weights.values(), key=lambda each: each.numel())
+    place = path.read_bytes().index(tensor.numpy().tobytes())
+    flip(path, place + 100)
+    torch.load(path, weights_only=True)  # Does not look at the checksums.
+    with pytest.raises(DamagedCheckpointError, match=r"step_400\.pt is damaged .*wrong checksum"):
+        load_policy(path)
+
+
+def test_a_damaged_byte_anywhere_is_refused_or_without_effect(tmp_path: Path) -> None:
+    path = tmp_path / "step_1.pt"
+    write_checkpoint(path, {"numbers": torch.arange(50), "text": "abc", "nested": {"x": [1, 2]}})
+    write_replay(tmp_path / "replay_1.npz", "stamp", {"rows": np.arange(50)})
+    whole, snapshot = path.read_bytes(), (tmp_path / "replay_1.npz").read_bytes()
+    content = read_checkpoint(path)
+    refused = 0
+    for place in range(0, len(whole), 7):
+        path.write_bytes(whole)
+        flip(path, place, 3)
+        try:
+            assert_same(read_checkpoint(path), content)
+        except DamagedCheckpointError:
+            refused += 1
+    assert refused > 50
+    for place in range(0, snapshot.index(b"PK\x01\x02"), 3):  # Up to its table of contents.
+        (tmp_path / "replay_1.npz").write_bytes(snapshot)
+        flip(tmp_path / "replay_1.npz", place, 3)
+        arrays = read_replay(tmp_path / "replay_1.npz", "stamp")
+        assert arrays is None or np.array_equal(arrays["rows"], np.arange(50))
+
+
+def test_damaged_checkpoints_are_named_and_set_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for step in (1, 2, 3):
+        write_checkpoint(tmp_path / f"step_{step}.pt", {"numbers": torch.arange(500)})
+    whole = (tmp_path / "step_3.pt").read_bytes()
+    (tmp_path / "step_3.pt").write_bytes(whole[: len(whole) // 2])
+    flip(tmp_path / "step_2.pt", len(whole) // 2)
+    (tmp_path / "step_2.pt.bad").touch()
+    assert newest_checkpoint(tmp_path).name == "step_1.pt"
+    assert "step_3.pt is damaged: passed over" in caplog.text
+    assert newest_checkpoint(tmp_path, clear=True).name == "step_1.pt"
+    assert "step_3.pt is damaged: set aside as step_3.pt.bad" in caplog.text
+    assert "step_2.pt is damaged: set aside as step_2.pt.bad2" in caplog.text
+    assert (tmp_path / "step_3.pt.bad").read_bytes() == whole[: len(whole) // 2]
+
+
+def test_a_newer_versions_checkpoint_is_not_passed_over(tmp_path: Path) -> None:
+    write_checkpoint(tmp_path / "step_1.pt", {})
+    content = torch.load(tmp_path / "step_1.pt", weights_only=True)
+    torch.save({**content, "schema": 99}, tmp_path / "step_2.pt")
+    with pytest.raises(UserError, match="update tempest-agent"):
+        newest_checkpoint(tmp_path, clear=True)
+    assert (tmp_path / "step_2.pt").exists()
+
+
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "step_1.pt"
     write_checkpoint(path, {"step": 1})
@@ -291,6 +358,16 @@ def test_old_checkpoints_are_thinned_out(tmp_path: Path) -> None:
     prune(tmp_path, 2)
     left = {f.name for f in tmp_path.iterdir()}
     assert left == {"step_100.pt", "step_3000.pt", "replay_3000.npz", "best.pt"}
+
+
+def test_what_was_written_last_is_never_thinned_out(tmp_path: Path) -> None:
+    for step in (100, 200, 150):
+        for name in (f"step_{step}.pt", f"replay_{step}.npz"):
+            (tmp_path / name).touch()
+    os.utime(tmp_path / "step_150.pt", (2e9, 2e9))
+    prune(tmp_path, 1)
+    left = {f.name for f in tmp_path.iterdir()}
+    assert left == {"step_150.pt", "replay_150.npz", "step_200.pt", "replay_200.npz"}
 
 
 def test_an_exported_player_plays_the_same_and_is_not_resumed(tmp_path: Path) -> None:

@@ -4,12 +4,16 @@ A checkpoint ``*.pt`` holds only tensors and plain Python values, so ``torch.loa
 ``weights_only=True`` and a crafted file cannot execute code.  The replay is kept beside it in an
 ``.npz`` without objects.  Both are written to a temporary file, forced to the disk, and only then
 given their name; the replay first, so a checkpoint never names a snapshot that is not there.
+Both are ZIP archives, whose checksums are compared before anything in them is used.
 """
 
 from __future__ import annotations
 
+import logging
 import pickle
+import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,10 +24,31 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tempest_agent.errors import UserError
-from tempest_agent.run_directory import replacing
+from tempest_agent.run_directory import replacing, set_aside
 
 FORMAT = "tempest-agent checkpoint"
 SCHEMA = 1
+
+_UNREADABLE = (
+    OSError,
+    RuntimeError,
+    EOFError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    MemoryError,
+    struct.error,
+    zlib.error,
+    zipfile.BadZipFile,
+)
+"""What reading a damaged archive ends in, depending on which of its bytes are wrong."""
+
+log = logging.getLogger("tempest_agent")
+
+
+class DamagedCheckpointError(UserError):
+    """A file that was cut or changed after it had been written, or never was a checkpoint."""
 
 
 def pack(value: Any) -> Any:
@@ -77,7 +102,9 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     """The content of a checkpoint, tensors on the CPU.
 
     Raises:
-        UserError: no such file, not a checkpoint, damaged, or of a newer version.
+        DamagedCheckpointError: damaged (also where only the numbers of a tensor are), or not written
+            by this program.
+        UserError: no such file, or one of a newer version.
     """
     path = Path(path)
     if path.is_dir():
@@ -85,19 +112,22 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f"no checkpoint {path}; check the name, or train one first")
     try:
+        _check_sums(path)
         content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        raise UserError(
+        raise DamagedCheckpointError(
             f"{path} is not a checkpoint of tempest-agent (it holds more than tensors and plain "
             "values, and is not loaded for safety); give a *.pt file that train wrote"
         ) from error
-    except (OSError, RuntimeError, EOFError, ValueError, KeyError) as error:
-        raise UserError(
+    except _UNREADABLE as error:
+        raise DamagedCheckpointError(
             f"{path} is damaged or not a checkpoint ({_line(error)[:120]}); use an earlier one "
             "from the same folder"
         ) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise UserError(f"{path} is not a checkpoint of tempest-agent; give a file train wrote")
+        raise DamagedCheckpointError(
+            f"{path} is not a checkpoint of tempest-agent; give a file train wrote"
+        )
     if content.get("schema") != SCHEMA:
         raise UserError(
             f"{path} has checkpoint version {content.get('schema')!r}, this program reads "
@@ -129,7 +159,7 @@ def read_replay(path: Path, stamp: str) -> dict[str, NDArray[Any]] | None:
             if str(file["stamp"]) != stamp:
                 return None
             return {name: file[name] for name in file.files if name != "stamp"}
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+    except _UNREADABLE:
         return None
 
 
@@ -139,32 +169,55 @@ def checkpoint_step(path: Path) -> int:
     return int(digits) if path.stem.startswith("step_") and digits.isdigit() else -1
 
 
-def newest_checkpoint(folder: Path) -> Path:
-    """The newest readable ``step_*.pt`` in ``folder``.
+def newest_checkpoint(folder: Path, *, clear: bool = False) -> Path:
+    """The newest ``step_*.pt`` in ``folder`` that is whole; damaged ones are named in the log.
+
+    Args:
+        folder: of the checkpoints of one run.
+        clear: rename damaged files to ``NAME.bad``, so that they are not met again.
 
     Raises:
-        UserError: there is none.
+        UserError: there is none, or the newest is of a newer version.
     """
-    found = sorted(folder.glob("step_*.pt"), key=checkpoint_step, reverse=True)
-    for path in found:
+    for path in sorted(folder.glob("step_*.pt"), key=checkpoint_step, reverse=True):
         try:
             read_checkpoint(path)
-        except UserError:
-            # A damaged newest file (a full disk, a crash of the machine) must not end the run.
+        except DamagedCheckpointError:
+            # A full disk or a crash of the machine must not end the run.
+            done = f"set aside as {set_aside(path).name}" if clear else "passed over"
+            log.warning("%s is damaged: %s, going back to an earlier checkpoint", path, done)
             continue
         return path
     raise UserError(f"no usable checkpoint (step_*.pt) in {folder}; nothing to resume from")
 
 
 def prune(folder: Path, keep: int) -> None:
-    """Remove all but the ``keep`` newest ``step_*.pt``, and replays but the newest one's."""
+    """Remove all but the ``keep`` newest ``step_*.pt``, and replays but the newest one's.
+
+    The file written last stays with its replay also where others have more steps, as after going
+    on from an earlier checkpoint.
+    """
     found = sorted(folder.glob("step_*.pt"), key=checkpoint_step)
+    if not found:
+        return
+    last = max(reversed(found), key=lambda path: path.stat().st_mtime_ns)
     for path in found[:-keep]:
-        path.unlink(missing_ok=True)
-    newest = found[-1].stem.replace("step_", "replay_") if found else ""
-    for path in folder.glob("replay_*.npz"):
-        if path.stem != newest:
+        if path != last:
             path.unlink(missing_ok=True)
+    replays = {path.stem.replace("step_", "replay_") for path in (found[-1], last)}
+    for path in folder.glob("replay_*.npz"):
+        if path.stem not in replays:
+            path.unlink(missing_ok=True)
+
+
+def _check_sums(path: Path) -> None:
+    """Raise ``BadZipFile`` where a stored checksum does not fit: ``torch.load`` ignores them."""
+    if not zipfile.is_zipfile(path):
+        return  # Cut short, or another kind of file: torch says what is wrong with it.
+    with zipfile.ZipFile(path) as archive:
+        damaged = archive.testzip()
+    if damaged is not None:
+        raise zipfile.BadZipFile(f"wrong checksum of {damaged}")
 
 
 def _line(error: BaseException) -> str:
