@@ -123,14 +123,12 @@ class Batch(NamedTuple):
 
     def part(self, first: int, last: int) -> Batch:
         """Rows ``first`` to ``last - 1``, without copying."""
-        columns: dict[str, Any] = {
-            name: column[first:last]
-            for name, column in zip(self._fields, self, strict=True)
-            if name != "path"
-        }
-        if self.path is not None:
-            columns["path"] = Path(*(column[first:last] for column in self.path))
-        return Batch(**columns)
+        columns = self._asdict()
+        path = columns.pop("path")
+        parts: dict[str, Any] = {name: column[first:last] for name, column in columns.items()}
+        if path is not None:
+            parts["path"] = Path(*(column[first:last] for column in path))
+        return Batch(**parts)
 
 
 @kernel
