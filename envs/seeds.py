@@ -13,14 +13,14 @@ from .arcade.randomness import new_streams
 Seeds: TypeAlias = int | Sequence[int | None] | np.random.SeedSequence
 
 
-LARGEST_SEED = 2**63 - 1
+LARGEST_SEED = 2**64 - 1
 
 
 def check_seed(seed: object) -> None:
-    """``ValueError`` unless ``seed`` is one that a user may give: 0 to ``2**63 - 1``, or None."""
+    """``ValueError`` unless ``seed`` is one that a user may give: 0 to ``2**64 - 1``, or None."""
     whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
     if seed is not None and not (whole and 0 <= int(seed) <= LARGEST_SEED):  # type: ignore[call-overload]
-        raise ValueError(f"seed={seed!r}: a whole number from 0 to 2**63 - 1, or None")
+        raise ValueError(f"seed={seed!r}: a whole number from 0 to 2**64 - 1, or None")
 
 
 def streams_for(seeds: Seeds, num_games: int) -> tuple[NDArray[np.void], NDArray[np.bool_]]:

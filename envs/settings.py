@@ -14,6 +14,8 @@ from .feature_layout import MAX_INPUT_DELAY
 
 StartLevel: TypeAlias = int | Sequence[int]
 
+LARGEST_LIMIT = 2**62 - 1
+
 
 @dataclass(frozen=True)
 class GameSettings:
@@ -47,9 +49,9 @@ class GameSettings:
         _whole("frame_skip", self.frame_skip, 1, None, "1 decides every tick")
         _whole("input_delay", self.input_delay, 0, MAX_INPUT_DELAY, "0 acts in the next tick")
         if self.max_ticks is not None:
-            _whole("max_ticks", self.max_ticks, 1, None, "None never cuts a game")
+            _whole("max_ticks", self.max_ticks, 1, LARGEST_LIMIT, "None never cuts a game")
         if self.max_steps is not None:
-            _whole("max_steps", self.max_steps, 1, None, "None never cuts a game")
+            _whole("max_steps", self.max_steps, 1, LARGEST_LIMIT, "None never cuts a game")
         if not isinstance(self.skip_idle, (bool, np.bool_)):
             raise TypeError(f"skip_idle={self.skip_idle!r}: True or False")
 

@@ -24,6 +24,8 @@ EXIT_INTERRUPTED = 130
 OUTSIDE_CAUSES = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM)
 """System errors that are no fault of the program: a full disk, a folder of somebody else."""
 
+MEMORY_SIGNS = ("can't allocate memory", "out of memory")
+
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "train": ("train", "train", "Train an agent, or go on with a run (--resume)."),
     "play": ("play", "play", "Watch or film a game, or play one yourself."),
@@ -91,8 +93,22 @@ def _unexpected(error: Exception) -> int:
         what = f" {error.filename}" if error.filename else ""
         advice = "free some space, or use another folder"
         return _complain(f"cannot write{what}: {error.strerror}; {advice}", EXIT_USER)
+    if _out_of_memory(error):
+        what = " ".join(str(error).split()) or "memory is used up"
+        advice = "use fewer games, or a smaller network, batch or replay"
+        return _complain(f"not enough memory ({what}); {advice}", EXIT_USER)
     traceback.print_exception(error)
     return _complain("this is a fault of tempest-agent, not yours", EXIT_FAULT)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    if isinstance(error, MemoryError):
+        return True
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    # torch has no class of its own for the CPU.
+    words = str(error).lower()
+    return isinstance(error, RuntimeError) and any(sign in words for sign in MEMORY_SIGNS)
 
 
 def _open_closed_streams() -> None:

@@ -21,6 +21,9 @@ import yaml
 
 from tempest_agent.errors import UserError
 
+LARGEST = 2**62 - 1
+"""Largest whole number where a setting has no limit of its own: sums of two still fit 64 bits."""
+
 
 class ConfigError(UserError, ValueError):
     """A mistake in a configuration."""
@@ -278,7 +281,7 @@ class RunConfig:
 
     name: str = setting("tempest", "Name of the run; begins its folder's name.")
     steps: int = setting(3_000_000, "Decisions of the whole run over all games.", low=1)
-    seed: int = setting(1, "Seed of everything random.", low=0)
+    seed: int = setting(1, "Seed of everything random.", low=0, high=2**63 - 1)
     num_envs: int = setting(128, "Games played side by side.", low=1)
     device: str = setting("auto", "Where the network lives.", choices=("auto", "cpu", "cuda"))
     threads: int = setting(1, "CPU threads of the learner.", low=1)
@@ -431,6 +434,8 @@ def _checked(key: str, value: Any, wanted: Any, limits: Mapping[str, Any]) -> An
         near = _nearest(str(value), choices)
         raise ConfigError(f"{key}={value!r} is none of {', '.join(choices)}{near}")
     low, high = limits["low"], limits["high"]
+    if high is None and isinstance(value, int):
+        high = LARGEST if value > LARGEST else None
     if (low is not None and value < low) or (high is not None and value > high):
         bounds = f"at least {low}" if high is None else f"from {low} to {high}"
         raise ConfigError(f"{key}={value!r} is out of range; it must be {bounds}")
@@ -449,9 +454,9 @@ def _converted(key: str, value: Any, wanted: type) -> Any:
         if is_number and value == value and abs(value) != float("inf"):
             return float(value)
     elif wanted is int:
-        if isinstance(value, str) and value.replace("_", "").isdigit():
+        if isinstance(value, str) and value.replace("_", "").isdecimal():
             return int(value)
-        if is_number and float(value).is_integer():
+        if is_number and (isinstance(value, int) or value.is_integer()):
             return int(value)
         if isinstance(value, str):
             try:
@@ -497,6 +502,11 @@ def _check_together(config: Config) -> None:
             learner.gradient_accumulation_steps > learner.batch_size,
             f"learner.gradient_accumulation_steps={learner.gradient_accumulation_steps} is above "
             f"learner.batch_size={learner.batch_size}; some micro-batches would be empty",
+        ),
+        (
+            learner.batch_size > replay.capacity,
+            f"learner.batch_size={learner.batch_size} is above "
+            f"replay.capacity={replay.capacity}; lower the first or raise the second",
         ),
         *_learner_problems(config),
     )

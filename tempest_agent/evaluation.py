@@ -20,10 +20,13 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.backend import make_batch
 from tempest_agent.envs.batch import GameBatch
+from tempest_agent.envs.free_memory import too_large
 from tempest_agent.envs.game_step import LOST
 from tempest_agent.envs.mame.options import MameOptions
 from tempest_agent.envs.outcome import DEATH_CAUSES
+from tempest_agent.envs.saved_states import SAVED_SIZE
 from tempest_agent.envs.settings import GameSettings
+from tempest_agent.errors import UserError
 from tempest_agent.players import PlayerChoice
 from tempest_agent.statistics import bootstrap_interval, interquartile_mean
 
@@ -41,6 +44,8 @@ class Games:
 
     ``bonus_life``: points between bonus lives, or ``"none"``.  ``machine``: the real machines they
     are played on, ``None`` for the simulator.
+
+    Raises ``UserError`` for more games than memory holds.
     """
 
     episodes: int = STANDARD_EPISODES
@@ -50,6 +55,11 @@ class Games:
     input_delay: int = 0
     bonus_life: int | str = 20_000
     machine: MameOptions | None = None
+
+    def __post_init__(self) -> None:
+        problem = too_large(self.episodes * SAVED_SIZE)
+        if problem is not None:
+            raise UserError(f"episodes={self.episodes} {problem}: play fewer games")
 
     def settings(self, frame_skip: int, skip_idle: bool = True) -> GameSettings:
         """The same for a batch whose decisions last ``frame_skip`` ticks."""
@@ -140,7 +150,7 @@ def _play_share(
         over = terminated | truncated
         steps += 1
         if steps % PROGRESS_STEPS == 0:
-            report(int(np.where(over, games.max_ticks, batch.games["ticks"]).sum()))
+            report(int(np.where(over, games.max_ticks, batch.games["ticks"]).sum(dtype=np.float64)))
     return _outcomes(batch)
 
 

@@ -30,6 +30,7 @@ from tempest_agent.run_directory import (
     require_writable,
     write_config,
 )
+from tempest_agent.run_memory import require_memory
 
 PROGRESS_SECONDS = 1.0
 
@@ -78,6 +79,7 @@ class Session:
 
         Raises ``UserError`` for a folder in use, and for settings that cannot work here.
         """
+        require_memory(config)
         require_writable(LATEST.parent)
         run = create_run(config.run.name, config.run.seed, folder)
         try:

@@ -17,6 +17,7 @@ import torch
 from click.testing import CliRunner, Result
 
 from tempest_agent import cli as cli_module
+from tempest_agent import players
 from tempest_agent.cli import COMMANDS, cli
 from tempest_agent.errors import UserError, nearest, unknown_name
 
@@ -104,7 +105,6 @@ MISTAKES: dict[str, tuple[list[str], list[str]]] = {
     "player": (["eval", "exprt"], ["'exprt'", "did you mean 'expert'"]),
     "player to play": (["play", "novise"], ["'novise'", "'novice'"]),
     "missing checkpoint": (["eval", "runs/x/step_1.pt"], ["runs/x/step_1.pt", "path"]),
-    "no latest": (["play", "latest", "--max-ticks", "1"], ["latest.pt", "tempest-agent train"]),
     "folder as checkpoint": (["eval", "."], ["folder", "*.pt"]),
     "level 0": (["eval", "expert", "--level", "0"], ["--level", "0", "1<=x<=99"]),
     "level 100": (["play", "expert", "--level", "100"], ["--level", "100", "1<=x<=99"]),
@@ -142,6 +142,42 @@ MISTAKES: dict[str, tuple[list[str], list[str]]] = {
         ["train", "--config", "smoke", "--set", "replay.capacity=1_000_000_000_000"],
         ["1000000000000", "replay.capacity"],
     ),
+    "batch": (
+        ["train", "--config", "smoke", "--set", "learner.batch_size=4_001"],
+        ["learner.batch_size=4001", "replay.capacity=4000"],
+    ),
+    "large batch": (
+        [
+            *("train", "--config", "smoke", "--set", "replay.capacity=100_000_000"),
+            *("--set", "learner.batch_size=100_000_000", "--set", "network.hidden=[4096,4096]"),
+        ],
+        ["learner.batch_size=100000000", "GB"],
+    ),
+    "network": (
+        ["train", "--config", "smoke", "--set", "network.hidden=[1_000_000,1_000_000]"],
+        ["network.hidden=[1000000, 1000000]", "GB"],
+    ),
+    "lanes": (
+        [
+            *("train", "--config", "smoke", "--set", "network.encoder=lanes"),
+            *("--set", "network.lane_width=1_000_000_000"),
+        ],
+        ["network.lane_width=1000000000", "GB"],
+    ),
+    "many games": (
+        [
+            *("train", "--config", "smoke", "--envs", "100_000_000"),
+            *("--set", "learner.n_steps=1", "--set", "replay.capacity=3e8"),
+        ],
+        ["run.num_envs=100000000", "GB"],
+    ),
+    "many episodes": (["eval", "random", "--episodes", "1000000000"], ["episodes=1000000000"]),
+    "many ticks": (["eval", "random", "--max-ticks", str(2**62)], ["--max-ticks", "too large"]),
+    "many steps": (["train", "--steps", str(2**62)], ["--steps", "too large"]),
+    "many steps set": (
+        ["train", "--set", f"run.steps={10**400}"],
+        ["run.steps", "out of range"],
+    ),
     "small replay": (
         ["train", "--config", "smoke", "--set", "replay.capacity=20"],
         ["replay.capacity=20"],
@@ -163,6 +199,11 @@ def test_a_mistake_is_one_line_and_leaves_nothing_behind(mistake: str, here: Pat
     # Folders may have been made on the way, but no run is begun.
     assert [path for path in here.rglob("*") if path.is_file()] == []
     assert not list((here / "runs").glob("*"))
+
+
+def test_no_latest_checkpoint_anywhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(players.resources, "files", lambda _package: here)
+    assert_one_line(run("play", "latest"), "latest.pt", "tempest-agent train")
 
 
 def test_no_cuda_is_the_users_mistake(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,6 +288,18 @@ def raising(error: BaseException) -> click.Command:
             OSError(errno.EBADF, "Bad file descriptor"),
             1,
             "tempest-agent: this is a fault of tempest-agent, not yours",
+        ),
+        (
+            MemoryError("no 8 TiB"),
+            2,
+            "tempest-agent: not enough memory (no 8 TiB); "
+            "use fewer games, or a smaller network, batch or replay",
+        ),
+        (
+            RuntimeError("DefaultCPUAllocator: can't allocate memory"),
+            2,
+            "tempest-agent: not enough memory (DefaultCPUAllocator: can't allocate memory); "
+            "use fewer games, or a smaller network, batch or replay",
         ),
         (RuntimeError("broken"), 1, "tempest-agent: this is a fault of tempest-agent, not yours"),
     ],

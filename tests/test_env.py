@@ -138,14 +138,14 @@ def test_a_state_of_another_input_delay_is_refused(delays: tuple[int, int]) -> N
     assert other.clone_state() == before
 
 
-@pytest.mark.parametrize("seed", [True, -1, 2**63, 1.5])
+@pytest.mark.parametrize("seed", [True, -1, 2**64, 1.5])
 def test_a_seed_that_is_none_is_refused_everywhere(seed: Any) -> None:
-    with pytest.raises(ValueError, match=r"0 to 2\*\*63 - 1"):
+    with pytest.raises(ValueError, match=r"0 to 2\*\*64 - 1"):
         TempestEnv(seed=seed)
-    with pytest.raises(ValueError, match=r"0 to 2\*\*63 - 1"):
+    with pytest.raises(ValueError, match=r"0 to 2\*\*64 - 1"):
         TempestEnv().reset(seed=seed)
     for given in (seed, [seed, 1]):
-        with pytest.raises(ValueError, match=r"0 to 2\*\*63 - 1"):
+        with pytest.raises(ValueError, match=r"0 to 2\*\*64 - 1"):
             TempestVectorEnv(2).reset(seed=given)
 
 

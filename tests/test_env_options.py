@@ -48,6 +48,7 @@ from tempest_agent.envs.vector_env import TempestVectorEnv
         ({"input_delay": -1}, "input_delay=-1"),
         ({"max_ticks": 0}, "max_ticks=0"),
         ({"max_steps": -5}, "max_steps=-5"),
+        ({"max_ticks": 2**62}, "max_ticks="),
         ({"skip_idle": 1}, "skip_idle=1"),
         ({"obs_type": "pixels"}, "obs_type='pixels'"),
         ({"obs_type": "gray"}, "did you mean 'grayscale'"),

@@ -38,7 +38,7 @@ _RULES = Path(__file__).resolve().parent
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
-class _Announcer(event.Listener):  # type: ignore[misc]
+class _Announcer(event.Listener):
     """Says on stderr, once a process, why the first call takes so long."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class _Announcer(event.Listener):  # type: ignore[misc]
 
 
 _announcer = _Announcer()
-event.register("numba:compile", _announcer)
+cast(Any, event).register("numba:compile", _announcer)
 
 
 def rule(function: F) -> F:

@@ -78,6 +78,7 @@ def evaluate(
 
         machine = machine_from(backend, **machine_options)
         player = find_player(policy)
+        games = Games(episodes, seed, level, max_ticks, input_delay, bonus_life, machine)
         click.echo(player.description, err=True)
         if player.trained_delay not in (None, input_delay):
             click.echo(
@@ -85,7 +86,6 @@ def evaluate(
                 f"and plays with {input_delay} (--input-delay)",
                 err=True,
             )
-        games = Games(episodes, seed, level, max_ticks, input_delay, bonus_life, machine)
         began = time.monotonic()
         with Progress(episodes * max_ticks, "ticks", f"eval {player.name}") as progress:
             outcomes = play_games(player, games, threads, progress.update)

@@ -12,9 +12,27 @@ else:  # Not generic in older versions of click.
     _ParamType = click.ParamType
 
 LEVELS = click.IntRange(1, 99)
-COUNT = click.IntRange(min=1)
 SEED = click.IntRange(0, 2**63 - 1)
 INPUT_DELAY = click.IntRange(0, 4)
+
+LARGEST_COUNT = 2**62 - 1
+"""Sums of two such numbers still fit 64 bits."""
+
+
+class Count(click.IntRange):
+    """A whole number of at least 1."""
+
+    def __init__(self) -> None:
+        super().__init__(min=1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        number = int(super().convert(value, param, ctx))
+        if number > LARGEST_COUNT:
+            self.fail(f"{number} is too large: at most {LARGEST_COUNT}", param, ctx)
+        return number
+
+
+COUNT = Count()
 
 
 class BonusLife(_ParamType):
