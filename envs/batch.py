@@ -204,7 +204,7 @@ class GameBatch:
             self._pool.shutdown()
         self._pool = None
 
-    def step_arrays(self) -> tuple[Any, ...]:
+    def step_arrays(self) -> Any:
         """What the compiled ``step_games`` works on, in its order."""
         return (
             self.ram,

@@ -6,7 +6,7 @@ import sys
 import time
 from collections import deque
 from types import TracebackType
-from typing import TextIO
+from typing import Any, TextIO
 
 from tqdm import tqdm
 
@@ -32,7 +32,7 @@ class Progress:
         self._start = self._done = start
         self._recent: deque[tuple[float, int]] = deque()
         self._next_line = time.monotonic() + PLAIN_INTERVAL
-        self._bar: tqdm[None] | None = None
+        self._bar: tqdm[Any] | None = None
         if self._stream.isatty():
             self._bar = tqdm(
                 total=total,

@@ -97,9 +97,7 @@ def test_games_of_one_seed_are_equal_and_of_different_seeds_are_not() -> None:
 # ---- decisions -------------------------------------------------------------------------------
 
 
-def outcomes(
-    stage: Stage, trials: int, look: Callable[[Any], Any], seed: int = 0
-) -> Counter[Any]:
+def outcomes(stage: Stage, trials: int, look: Callable[[Any], Any], seed: int = 0) -> Counter[Any]:
     """What ``look`` sees after one tick from the stage's situation, many times over."""
     start = stage.ram.copy()
     ram: Any = np.zeros(1, m.RAM_DTYPE)
