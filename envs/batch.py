@@ -228,7 +228,8 @@ class GameBatch:
     def _step_chunk(
         self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], start: int, stop: int
     ) -> None:
-        step_games(
+        step: Any = step_games  # Type checkers cannot count what an unpacked tuple holds.
+        step(
             *self.step_arrays(),
             spin,
             buttons,
