@@ -32,13 +32,13 @@ total, so no region of the buffer is missed by chance.  A new row has the larges
 from __future__ import annotations
 
 import math
-import os
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.compiled import kernel
+from tempest_agent.envs.free_memory import USABLE, available_memory
 from tempest_agent.errors import UserError
 
 from .sum_tree import SumTree
@@ -508,21 +508,6 @@ class ReplayBuffer:
 _STORED = ("codes", "spin", "buttons", "reward", "flags", "label_spin", "label_buttons")
 
 
-def available_memory() -> int | None:
-    """Free physical memory in bytes; None where the system does not say."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
-
-
 def check_memory(rows: int, bytes_per_row: int) -> None:
     """Refuse a replay that cannot fit, before anything is allocated.
 
@@ -531,8 +516,8 @@ def check_memory(rows: int, bytes_per_row: int) -> None:
     """
     free = available_memory()
     needed = rows * bytes_per_row
-    if free is not None and needed > 0.9 * free:
-        fits = int(0.9 * free) // bytes_per_row
+    if free is not None and needed > USABLE * free:
+        fits = int(USABLE * free) // bytes_per_row
         raise UserError(
             f"replay.capacity={rows} needs {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB of memory "
             f"are free; set replay.capacity to at most {fits}"
