@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import csv
+import logging
 from collections.abc import Mapping
 from io import StringIO
 from pathlib import Path
 
 from torch.utils.tensorboard import SummaryWriter
 
-from tempest_agent.run_directory import replacing
+from tempest_agent.run_directory import replacing, set_aside
 
 STEP_COLUMN = "steps"
+
+log = logging.getLogger("tempest_agent")
 
 
 class CsvLog:
@@ -19,7 +22,8 @@ class CsvLog:
 
     A run that is resumed at ``resumed_at`` steps logs again what it had logged after its
     checkpoint: the rows beyond that step are dropped first, so that the file reads like that of
-    an uninterrupted run.
+    an uninterrupted run.  A file that cannot be read is set aside (``NAME.bad``) and a new one
+    begun; half a line at the end, as a kill leaves it, is dropped.
     """
 
     def __init__(self, path: Path, resumed_at: int | None = None) -> None:
@@ -27,10 +31,13 @@ class CsvLog:
         self._columns: list[str] = []
         self._rows: list[dict[str, str]] = []
         if resumed_at is not None and path.exists():
-            with path.open(newline="", encoding="utf-8") as file:
-                reader = csv.DictReader(file)
-                self._columns = list(reader.fieldnames or ())
-                self._rows = [row for row in reader if int(row[STEP_COLUMN]) <= resumed_at]
+            try:
+                self._columns, rows = _read(path)
+            except (ValueError, csv.Error):
+                aside = set_aside(path).name
+                log.warning("%s is damaged: set aside as %s, and begun anew", path, aside)
+                return
+            self._rows = [row for row in rows if int(row[STEP_COLUMN]) <= resumed_at]
             self._rewrite()
 
     def write(self, steps: int, figures: Mapping[str, float]) -> None:
@@ -53,6 +60,25 @@ class CsvLog:
         sheet.writerows(self._rows)
         with replacing(self._path) as file:
             file.write(text.getvalue().encode())
+
+
+def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    """Columns and rows of a log.
+
+    Raises:
+        ValueError, csv.Error: it is not one that ``CsvLog`` has written.
+    """
+    text = path.read_bytes().decode("utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    lines = list(csv.reader(StringIO(whole, newline=""), strict=True))
+    if not lines or lines[0][:1] != [STEP_COLUMN] or len(set(lines[0])) < len(lines[0]):
+        raise ValueError("no heading")
+    rows = [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+    for row in rows:
+        int(row[STEP_COLUMN])
+        for value in row.values():
+            float(value or 0)
+    return lines[0], rows
 
 
 class MetricsLog:

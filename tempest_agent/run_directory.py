@@ -8,13 +8,18 @@ A run directory holds::
     evaluations.csv   one row a checkpoint: greedy games
     events.out.*      both for TensorBoard
     checkpoints/      step_*.pt, the newest ones and the best
+    .lock             held while a process works on the run (see ``run_lock``)
+
+A file that turns out to be damaged is renamed to ``NAME.bad``, and the run goes on without it.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -38,7 +43,16 @@ CHECKPOINT_FOLDER = "checkpoints"
 LATEST = Path(CHECKPOINT_FOLDER) / "latest.pt"
 """The newest checkpoint of any run, relative to the current directory."""
 
+RUN_FILES = r"run\.json|config\.yaml|metrics\.csv|evaluations\.csv"
+CHECKPOINT_FILES = r"step_\d+\.pt|replay_\d+\.npz|best\.pt"
+LATEST_FILES = r"latest\.pt"
+"""Names, as regular expressions, of what ``replacing`` writes into a folder."""
+
+HOUR = 3600.0
+
 _VERSIONED = ("tempest-agent", "numpy", "numba", "torch", "gymnasium", "stable-baselines3")
+
+log = logging.getLogger("tempest_agent")
 
 
 def create_run(name: str, seed: int, chosen: Path | None = None) -> Path:
@@ -89,15 +103,23 @@ def require_writable(folder: Path) -> None:
 
 
 def find_run(asked: Path | None) -> Path:
-    """The run to resume: the folder ``asked`` for (or that of a file in it), or the newest one."""
+    """The run to resume: the folder ``asked`` for (or that of a file in it), or the newest one.
+
+    Without ``asked``, newer runs that have no checkpoint are named in the log and passed over.
+    """
     if asked is None:
         runs = [file.parent for file in Path(RUNS_FOLDER).glob(f"*/{RUN_FILE}")]
-        if not runs:
-            raise UserError(
-                f"nothing to resume: no run in {Path(RUNS_FOLDER).resolve()}; "
-                "give the run's folder (--resume PATH) or change to where it was started"
-            )
-        return max(runs, key=lambda run: (run / RUN_FILE).stat().st_mtime_ns)
+        runs.sort(key=lambda run: (run / RUN_FILE).stat().st_mtime_ns, reverse=True)
+        for number, run in enumerate(runs):
+            if any((run / CHECKPOINT_FOLDER).glob("step_*.pt")):
+                for empty in runs[:number]:
+                    log.warning("%s has no checkpoint: going on with %s", empty, run)
+                return run
+        kind = "run with a checkpoint" if runs else "run"
+        raise UserError(
+            f"nothing to resume: no {kind} in {Path(RUNS_FOLDER).resolve()}; "
+            "give the run's folder (--resume PATH) or change to where it was started"
+        )
     if not asked.exists():
         raise UserError(
             f"cannot resume {asked}: there is no such folder or file; "
@@ -114,10 +136,8 @@ def find_run(asked: Path | None) -> Path:
 
 def record_start(run: Path, resumed_at: int | None = None) -> None:
     """Add this start of the program to the run's ``run.json``."""
-    starts: list[dict[str, Any]] = []
     file = run / RUN_FILE
-    if file.exists():
-        starts = json.loads(file.read_text())["starts"]
+    starts = _starts_before(file)
     starts.append(
         {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -132,6 +152,20 @@ def record_start(run: Path, resumed_at: int | None = None) -> None:
     )
     with replacing(file) as new:
         new.write((json.dumps({"starts": starts}, indent=2) + "\n").encode())
+
+
+def _starts_before(file: Path) -> list[dict[str, Any]]:
+    if not file.exists():
+        return []
+    try:
+        known = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        known = None
+    starts = known.get("starts") if isinstance(known, dict) else None
+    if isinstance(starts, list):
+        return starts
+    log.warning("%s is damaged: set aside as %s, and begun anew", file, set_aside(file).name)
+    return []
 
 
 def git_commit() -> str | None:
@@ -164,6 +198,7 @@ def publish(checkpoint: Path, target: Path) -> None:
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """A file to write that takes the place of ``path`` once it is complete and on the disk."""
+    # A kill leaves this file behind: ``remove_leftovers`` knows it by its name.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -177,6 +212,26 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         if isinstance(error, OSError) and error.filename is None:
             error.filename = str(path)  # A full disk does not say which file it was.
         raise
+
+
+def remove_leftovers(folder: Path, names: str, age: float = 0.0) -> None:
+    """Remove what killed processes left of ``replacing`` files.
+
+    Args:
+        folder: where they were to be; if there is none, nothing happens.
+        names: regular expression of the names of the files that were to be replaced.
+        age: seconds since the last write.  0 where no other process writes; where others may
+            (``checkpoints/latest.pt`` is every run's), more than writing a file can take.
+    """
+    pattern = re.compile(rf"\.(?:{names})\.(?:[a-z0-9_]{{8}}|new)")
+    for path in folder.glob(".*"):
+        if pattern.fullmatch(path.name) is None:
+            continue
+        try:
+            if time.time() - path.stat().st_mtime >= age:
+                path.unlink()
+        except FileNotFoundError:
+            continue  # Its writer has just given it its name, or somebody else removed it.
 
 
 def set_aside(path: Path) -> Path:

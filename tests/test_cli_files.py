@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import errno
 import json
+import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,17 @@ from tempest_agent import run_directory
 from tempest_agent.errors import UserError
 from tempest_agent.metrics_log import CsvLog
 from tempest_agent.run_directory import (
+    CHECKPOINT_FILES,
+    HOUR,
+    LATEST_FILES,
+    RUN_FILES,
     create_run,
     discard_run,
     find_run,
     git_commit,
     publish,
     record_start,
+    remove_leftovers,
     replacing,
     require_writable,
 )
@@ -69,15 +76,76 @@ def test_the_run_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     runs = [create_run("name", seed) for seed in (1, 2)]
     for run in runs:
         record_start(run)
+        (run / "checkpoints" / "step_3.pt").touch()
     assert find_run(None) == runs[1]
     record_start(runs[0], resumed_at=7)
     assert find_run(None) == runs[0]
     assert find_run(runs[1]) == runs[1]
     checkpoint = runs[1] / "checkpoints" / "step_3.pt"
-    checkpoint.touch()
     assert find_run(checkpoint) == runs[1]
     starts = json.loads((runs[0] / "run.json").read_text())["starts"]
     assert [start["resumed_at_step"] for start in starts] == [None, 7]
+
+
+def test_runs_without_a_checkpoint_are_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError, match="no run in"):
+        find_run(None)
+    runs = [create_run("name", seed) for seed in (1, 2)]
+    for run in runs:
+        record_start(run)
+    with pytest.raises(UserError, match="no run with a checkpoint in"):
+        find_run(None)
+    assert caplog.text == ""
+    (runs[0] / "checkpoints" / "step_3.pt").touch()
+    assert find_run(None) == runs[0]
+    assert f"{runs[1]} has no checkpoint: going on with {runs[0]}" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["{", "", "[1]", '{"starts": 3}', "\udcff"])
+def test_a_damaged_list_of_starts_is_set_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    damaged = text.encode(errors="surrogateescape")
+    (tmp_path / "run.json").write_bytes(damaged)
+    record_start(tmp_path, resumed_at=7)
+    starts = json.loads((tmp_path / "run.json").read_text())["starts"]
+    assert [start["resumed_at_step"] for start in starts] == [7]
+    assert (tmp_path / "run.json.bad").read_bytes() == damaged
+    assert "run.json is damaged: set aside as run.json.bad" in caplog.text
+
+
+def test_what_a_kill_leaves_is_removed_and_nothing_else(tmp_path: Path) -> None:
+    for name in ("step_5.pt", "replay_5.npz", "run.json", "latest.pt"):
+        with replacing(tmp_path / name):
+            [left] = list(tmp_path.glob(f".{name}.*"))
+            os.link(left, tmp_path / "kept")
+        (tmp_path / name).unlink()
+        (tmp_path / "kept").rename(left)
+    others = {
+        "step_5.pt",
+        ".step_5.pt",
+        ".notes.settings",
+        "run.json",
+        ".lock",
+        ".step_x.pt.abcdefgh",
+    }
+    for name in others:
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path, CHECKPOINT_FILES)
+    remove_leftovers(tmp_path, RUN_FILES)
+    names = {path.name for path in tmp_path.iterdir()}
+    [latest] = names - others
+    assert latest.startswith(".latest.pt.")
+    remove_leftovers(tmp_path, LATEST_FILES, HOUR)
+    assert (tmp_path / latest).exists()  # Perhaps of a run that goes on at this moment.
+    before = time.time() - HOUR - 1
+    os.utime(tmp_path / latest, (before, before))
+    remove_leftovers(tmp_path, LATEST_FILES, HOUR)
+    assert {path.name for path in tmp_path.iterdir()} == others
+    remove_leftovers(tmp_path / "missing", LATEST_FILES)
 
 
 def test_a_run_that_could_not_begin_leaves_no_folder(
@@ -145,3 +213,39 @@ def test_a_resumed_log_drops_what_will_be_logged_again(tmp_path: Path) -> None:
     resumed.write(30, {"loss": 4.0, "score": 5.0})
     assert table(path)[-1] == ["30", "4", "5"]
     assert table(path)[1] == ["10", "1", ""]
+
+
+DAMAGED = {
+    "no heading": b"10,1\n20,2\n",
+    "no number": b"steps,loss\n10,1\n2x,2\n",
+    "no figure": b"steps,loss\n10,1\n20,2?\n",
+    "a cell too few": b"steps,loss\n10\n20,2\n",
+    "a cell too many": b"steps,loss\n10,1,1\n",
+    "zeros": bytes(64),
+    "no text": b"steps,loss\n10,\xff\n",
+    "open quotes": b'steps,loss\n10,"1\n',
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_a_damaged_log_is_set_aside(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: str
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_bytes(DAMAGED[kind])
+    CsvLog(path, resumed_at=20).write(30, {"loss": 3.0})
+    assert table(path) == [["steps", "loss"], ["30", "3"]]
+    assert (tmp_path / "log.csv.bad").read_bytes() == DAMAGED[kind]
+    assert "log.csv is damaged: set aside as log.csv.bad" in caplog.text
+
+
+def test_half_a_line_at_the_end_of_a_log_is_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    log = CsvLog(path)
+    log.write(10, {"loss": 1.0})
+    with path.open("a") as file:
+        file.write("1")  # Of 100,2.5
+    CsvLog(path, resumed_at=20).write(30, {"loss": 3.0})
+    assert table(path) == [["steps", "loss"], ["10", "1"], ["30", "3"]]
+    assert [file.name for file in tmp_path.iterdir()] == ["log.csv"]

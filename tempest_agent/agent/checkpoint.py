@@ -24,7 +24,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tempest_agent.errors import UserError
-from tempest_agent.run_directory import replacing, set_aside
+from tempest_agent.run_directory import (
+    CHECKPOINT_FILES,
+    remove_leftovers,
+    replacing,
+    set_aside,
+)
 
 FORMAT = "tempest-agent checkpoint"
 SCHEMA = 1
@@ -102,8 +107,8 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     """The content of a checkpoint, tensors on the CPU.
 
     Raises:
-        DamagedCheckpointError: damaged (also where only the numbers of a tensor are), or not written
-            by this program.
+        DamagedCheckpointError: damaged (also where only the numbers of a tensor are), or not
+            written by this program.
         UserError: no such file, or one of a newer version.
     """
     path = Path(path)
@@ -195,8 +200,10 @@ def prune(folder: Path, keep: int) -> None:
     """Remove all but the ``keep`` newest ``step_*.pt``, and replays but the newest one's.
 
     The file written last stays with its replay also where others have more steps, as after going
-    on from an earlier checkpoint.
+    on from an earlier checkpoint.  What a killed process left half written goes too, so nobody
+    may be writing here.
     """
+    remove_leftovers(folder, CHECKPOINT_FILES)
     found = sorted(folder.glob("step_*.pt"), key=checkpoint_step)
     if not found:
         return
