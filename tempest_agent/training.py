@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tempest_agent.agent.checkpoint import newest_checkpoint
 from tempest_agent.agent.policy import load_policy
 from tempest_agent.agent.trainer import NO_IMITATION, NO_TEACHER, Trainer
 from tempest_agent.config import Config, to_dict
@@ -21,15 +23,22 @@ from tempest_agent.metrics_log import MetricsLog
 from tempest_agent.players import network_choice
 from tempest_agent.progress import Progress
 from tempest_agent.run_directory import (
+    CHECKPOINT_FILES,
+    CHECKPOINT_FOLDER,
+    HOUR,
     LATEST,
+    LATEST_FILES,
+    RUN_FILES,
     create_run,
     discard_run,
     find_run,
     publish,
     record_start,
+    remove_leftovers,
     require_writable,
     write_config,
 )
+from tempest_agent.run_lock import RunLock
 from tempest_agent.run_memory import require_memory
 
 PROGRESS_SECONDS = 1.0
@@ -54,6 +63,8 @@ EVAL_MAX_TICKS = 10_000
 
 EVALUATED = ("score_iqm", "score_mean", "level_mean", "ticks_mean", "deaths_per_1000_ticks")
 
+log = logging.getLogger("tempest_agent")
+
 
 class _Stopped(Exception):  # noqa: N818  (no error: the user asked for it)
     """The run is to end."""
@@ -62,10 +73,18 @@ class _Stopped(Exception):  # noqa: N818  (no error: the user asked for it)
 class Session:
     """A trainer with everything around it.  Use ``new`` or ``resumed``."""
 
-    def __init__(self, trainer: Trainer, folder: Path, log: MetricsLog, eval_games: int) -> None:
+    def __init__(
+        self,
+        trainer: Trainer,
+        folder: Path,
+        lock: RunLock,
+        metrics: MetricsLog | None,
+        eval_games: int,
+    ) -> None:
         self.folder = folder
         self._trainer = trainer
-        self._log = log
+        self._lock = lock
+        self._log = metrics
         self._eval_games = eval_games
         self._progress: Progress | None = None
         self.last_greedy: dict[str, float] | None = None
@@ -81,33 +100,51 @@ class Session:
         """
         require_memory(config)
         require_writable(LATEST.parent)
+        remove_leftovers(LATEST.parent, LATEST_FILES, HOUR)
         run = create_run(config.run.name, config.run.seed, folder)
+        lock = RunLock(run)
         try:
             trainer = Trainer(config, run)
         except BaseException:
+            lock.discard()
             discard_run(run)
             raise
         write_config(run, to_dict(config))
         record_start(run)
-        return cls(trainer, run, MetricsLog(run), eval_games)
+        return cls(trainer, run, lock, MetricsLog(run), eval_games)
 
     @classmethod
-    def resumed(cls, path: Path | None, steps: int | None, eval_games: int) -> Session:
+    def resumed(
+        cls, path: Path | None, steps: int | None, eval_games: int, device: str | None = None
+    ) -> Session:
         """Go on with the run at ``path`` (its folder or a checkpoint in it), or the newest run.
 
-        ``steps``: new length of the whole run.  Raises ``UserError`` if there is no such run or
-        no usable checkpoint in it.
+        Damaged files of the run are set aside and named.  A run that is complete is left as it
+        is; ``run`` says so.
+
+        Args:
+            path: a run, or the checkpoint at which to go on.
+            steps: new length of the whole run.
+            device: where to go on: ``auto``, ``cpu`` or ``cuda``; else where the run was.
+            eval_games: greedy games at every checkpoint.
+
+        Raises:
+            UserError: no such run, no usable checkpoint in it, or another process is at it.
         """
         require_writable(LATEST.parent)
+        remove_leftovers(LATEST.parent, LATEST_FILES, HOUR)
         run = find_run(path)
-        trainer = Trainer.resume(path if path is not None and path.is_file() else run, steps=steps)
-        if steps is not None and steps < trainer.steps:
-            raise UserError(
-                f"--steps {steps} is below the {trainer.steps} decisions that {run} has played: "
-                "it is the length of the whole run, so give more, or leave it out"
-            )
-        record_start(run, trainer.steps)
-        return cls(trainer, run, MetricsLog(run, trainer.steps), eval_games)
+        lock = RunLock(run)
+        try:
+            trainer, complete = _go_on(run, path, steps, device)
+            metrics = None
+            if not complete:
+                record_start(run, trainer.steps)
+                metrics = MetricsLog(run, trainer.steps)
+        except BaseException:
+            lock.release()
+            raise
+        return cls(trainer, run, lock, metrics, eval_games)
 
     @property
     def total_steps(self) -> int:
@@ -116,9 +153,23 @@ class Session:
 
     def run(self) -> dict[str, Any]:
         """Train to the end, or to the next consistent point after SIGINT or SIGTERM."""
+        try:
+            return self._run()
+        finally:
+            self._lock.release()
+
+    def _run(self) -> dict[str, Any]:
         trainer = self._trainer
         total = trainer.config.run.steps
         began = time.monotonic()
+        if self._log is None:
+            log.warning(
+                "%s is complete (%s decisions) and stays as it is; "
+                "to go on, give the whole run a new length: --steps N",
+                self.folder,
+                f"{trainer.steps:,}",
+            )
+            return self._result(trainer.run(), began)
         with (
             _stopping(trainer),
             Progress(total, "decisions", "train", trainer.steps) as self._progress,
@@ -131,8 +182,11 @@ class Session:
                 self._progress.message("measuring the teacher ...")
             result = trainer.run()
         self._log.close()
+        return self._result(result, began)
+
+    def _result(self, figures: Mapping[str, Any], began: float) -> dict[str, Any]:
         return {
-            **result,
+            **figures,
             "run_dir": str(self.folder),
             "seconds": round(time.monotonic() - began, 3),
         }
@@ -145,7 +199,7 @@ class Session:
 
     def _on_metrics(self, figures: Mapping[str, float]) -> None:
         steps = int(figures["steps"])
-        self._log.write("train", steps, figures)
+        self._write("train", steps, figures)
         parts = [text.format(figures[name]) for name, text in SHOWN.items() if name in figures]
         self._say(f"{steps:,}: {', '.join(parts)}")
 
@@ -160,7 +214,7 @@ class Session:
             self._say(saved)
             return
         self.last_greedy = figures
-        self._log.write("eval", self._trainer.steps, figures)
+        self._write("eval", self._trainer.steps, figures)
         self._say(
             f"{saved}; {self._eval_games} greedy games: "
             f"IQM {figures['score_iqm']:,.0f}, level {figures['level_mean']:.1f}"
@@ -185,9 +239,34 @@ class Session:
         played = summary(play_games(network_choice(policy, str(path)), games, threads, check))
         return {name: float(played[name]) for name in EVALUATED}
 
+    def _write(self, table: str, steps: int, figures: Mapping[str, float]) -> None:
+        if self._log is not None:
+            self._log.write(table, steps, figures)
+
     def _say(self, text: str) -> None:
         if self._progress is not None:
             self._progress.message(text)
+
+
+def _go_on(
+    run: Path, path: Path | None, steps: int | None, device: str | None
+) -> tuple[Trainer, bool]:
+    """The trainer of a run that this process has locked, and whether the run is complete."""
+    folder = run / CHECKPOINT_FOLDER
+    remove_leftovers(run, RUN_FILES)
+    remove_leftovers(folder, CHECKPOINT_FILES)
+    chosen = path is not None and path.is_file() and path.suffix == ".pt"
+    checkpoint = path if path is not None and chosen else newest_checkpoint(folder, clear=True)
+    trainer = Trainer.resume(checkpoint, steps=steps, device=device)
+    if steps is not None and steps < trainer.steps:
+        raise UserError(
+            f"--steps {steps} is below the {trainer.steps} decisions that {run} has played: "
+            "it is the length of the whole run, so give more, or leave it out"
+        )
+    complete = trainer.steps >= trainer.config.run.steps
+    if complete:
+        trainer.last_checkpoint = checkpoint  # Which there is no reason to write again.
+    return trainer, complete
 
 
 @contextmanager

@@ -1,0 +1,154 @@
+"""``train --resume`` on runs that are damaged, busy, complete, or from another machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tempest_agent.errors import UserError
+from tempest_agent.run_lock import LOCK_FILE, RunLock
+from tempest_agent.training import Session
+
+TRAIN = [sys.executable, "-m", "tempest_agent.cli", "train", "--json", "--eval-games", "0"]
+
+
+def train(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*TRAIN, *arguments], capture_output=True, text=True, timeout=120)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file() and path.name != LOCK_FILE)
+    return {str(path): path.read_bytes() for path in files}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a complete run ``one`` of 4,000 decisions, checkpoints at 2,000 and 4,000."""
+    folder = tmp_path_factory.mktemp("finished")
+    command = [*TRAIN, "--config", "smoke", "--run-dir", "one"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=120)
+    return folder
+
+
+@pytest.fixture
+def run_one(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the run, ``one`` in the current directory."""
+    shutil.copytree(finished, tmp_path / "copy")
+    monkeypatch.chdir(tmp_path / "copy")
+    return Path("one")
+
+
+def test_a_complete_run_is_left_as_it_is(run_one: Path) -> None:
+    before = content(Path())
+    result = train("--resume", "one")
+    assert result.returncode == 0, result.stderr
+    assert "one is complete (4,000 decisions)" in result.stderr
+    assert "--steps N" in result.stderr
+    figures = json.loads(result.stdout)
+    assert figures["steps"] == 4_000
+    assert figures["checkpoint"] == "one/checkpoints/step_4000.pt"
+    assert not figures["stopped"]
+    assert content(Path()) == before
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_taken(
+    run_one: Path, damage: str
+) -> None:
+    newest = run_one / "checkpoints" / "step_4000.pt"
+    whole = newest.read_bytes()
+    half = len(whole) // 2
+    changed = bytes(255 - byte for byte in whole[half : half + 40])
+    newest.write_bytes(
+        whole[:half] + (changed + whole[half + 40 :] if damage == "changed" else b"")
+    )
+    shutil.copy(newest, "checkpoints/latest.pt")
+    scored = subprocess.run(
+        [sys.executable, "-m", "tempest_agent.cli", "eval", "latest"],
+        capture_output=True,
+        text=True,
+    )
+    assert scored.returncode == 2
+    assert "latest.pt is damaged" in scored.stderr
+    assert scored.stderr.count("\n") == 1
+    asked = train("--resume", str(newest))
+    assert asked.returncode == 2
+    assert f"{newest} is damaged" in asked.stderr
+    result = train("--resume", "one")
+    assert result.returncode == 0, result.stderr
+    assert f"{newest} is damaged: set aside as step_4000.pt.bad" in result.stderr
+    assert json.loads(result.stdout)["steps"] == 4_000
+    starts = json.loads((run_one / "run.json").read_text())["starts"]
+    assert starts[-1]["resumed_at_step"] == 2_000
+    assert newest.exists()
+
+
+def test_damaged_logs_do_not_end_a_resume(run_one: Path) -> None:
+    for name in ("run.json", "metrics.csv", "evaluations.csv"):
+        (run_one / name).write_text("{")
+    result = train("--resume", "one", "--steps", "4400")
+    assert result.returncode == 0, result.stderr
+    assert "Traceback" not in result.stderr
+    for name in ("run.json", "metrics.csv", "evaluations.csv"):
+        assert f"{name} is damaged: set aside as {name}.bad" in result.stderr
+        assert (run_one / f"{name}.bad").read_text() == "{"
+    assert len(json.loads((run_one / "run.json").read_text())["starts"]) == 1
+
+
+def test_two_processes_cannot_work_on_one_run(run_one: Path) -> None:
+    command = [*TRAIN, "--resume", "one", "--steps", "1000000"]
+    metrics = run_one / "metrics.csv"
+    size = metrics.stat().st_size
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
+        try:
+            deadline = time.monotonic() + 60
+            while metrics.stat().st_size == size and time.monotonic() < deadline:
+                time.sleep(0.01)
+            second = train("--resume", "one", "--steps", "5000")
+        finally:
+            first.kill()
+    assert second.returncode == 2
+    assert second.stderr.count("\n") == 1
+    assert f"one is being trained by process {first.pid}" in second.stderr
+    RunLock(run_one).release()  # A kill ends the lock.
+
+
+def test_leftovers_of_a_kill_are_removed(run_one: Path) -> None:
+    left = [
+        run_one / ".run.json.abcdefgh",
+        run_one / "checkpoints" / ".step_9.pt.abcdefgh",
+        run_one / "checkpoints" / ".replay_9.npz.abcdefgh",
+        Path("checkpoints/.latest.pt.abcdefgh"),
+    ]
+    for path in left:
+        path.touch()
+    os.utime(left[-1], (0, 0))
+    young = Path("checkpoints/.latest.pt.hgfedcba")
+    young.touch()
+    assert train("--resume", "one").returncode == 0
+    assert not any(path.exists() for path in left)
+    assert young.exists()
+
+
+def test_the_device_may_change(run_one: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    newest = run_one / "checkpoints" / "step_4000.pt"
+    stored: dict[str, Any] = torch.load(newest, weights_only=True)
+    stored["config"]["run"]["device"] = "cuda"
+    torch.save(stored, newest)
+    for device in (None, "cpu", "auto"):
+        assert Session.resumed(run_one, 4_400, 0, device).run()["steps"] == 4_400
+        (run_one / "checkpoints" / "step_4400.pt").unlink()
+        torch.save(stored, newest)
+    with pytest.raises(UserError, match="'cuda' is not available"):
+        Session.resumed(run_one, 4_400, 0, "cuda")
+    RunLock(run_one).release()  # A start that failed lets go of the run.
