@@ -17,7 +17,7 @@ from tempest_agent.agent.checkpoint import newest_checkpoint
 from tempest_agent.agent.policy import load_policy
 from tempest_agent.agent.trainer import NO_IMITATION, NO_TEACHER, Trainer
 from tempest_agent.config import Config, to_dict
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, unknown_name
 from tempest_agent.evaluation import Games, play_games, summary
 from tempest_agent.metrics_log import MetricsLog
 from tempest_agent.players import network_choice
@@ -62,6 +62,8 @@ EVAL_MAX_TICKS = 10_000
 """Greedy games during training are cut earlier than in the standard evaluation: they cost time."""
 
 EVALUATED = ("score_iqm", "score_mean", "level_mean", "ticks_mean", "deaths_per_1000_ticks")
+
+DEVICES = ("auto", "cpu", "cuda")
 
 log = logging.getLogger("tempest_agent")
 
@@ -252,6 +254,8 @@ def _go_on(
     run: Path, path: Path | None, steps: int | None, device: str | None
 ) -> tuple[Trainer, bool]:
     """The trainer of a run that this process has locked, and whether the run is complete."""
+    if device is not None and device not in DEVICES:
+        raise UserError(unknown_name("device", device, DEVICES))
     folder = run / CHECKPOINT_FOLDER
     remove_leftovers(run, RUN_FILES)
     remove_leftovers(folder, CHECKPOINT_FILES)

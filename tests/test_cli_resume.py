@@ -151,4 +151,6 @@ def test_the_device_may_change(run_one: Path, monkeypatch: pytest.MonkeyPatch) -
         torch.save(stored, newest)
     with pytest.raises(UserError, match="'cuda' is not available"):
         Session.resumed(run_one, 4_400, 0, "cuda")
+    with pytest.raises(UserError, match="unknown device 'gpu'"):
+        Session.resumed(run_one, 4_400, 0, "gpu")
     RunLock(run_one).release()  # A start that failed lets go of the run.
