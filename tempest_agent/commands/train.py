@@ -99,7 +99,7 @@ def train(
         else:
             _refuse_changes(context)
             path = None if resume == NEWEST else Path(resume)
-            session = _resumed(path or run_dir, steps, eval_games)
+            session = _resumed(path or run_dir, steps, eval_games, device)
         result = session.run()
     if as_json:
         print_json(result)
@@ -143,12 +143,13 @@ def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]
 def _refuse_changes(context: click.Context) -> None:
     flags = {"source": "config", "overrides": "set", "mame_path": "mame", "rom_path": "rom-path"}
     flags["any_roms"] = "any-roms"
-    for name in ("source", "seed", "device", "envs", "overrides", *_MACHINE_OPTIONS):
+    for name in ("source", "seed", "envs", "overrides", *_MACHINE_OPTIONS):
         if context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
             flag = flags.get(name, name)
             raise UserError(
                 f"--{flag} cannot be changed while resuming: a run keeps its settings; "
-                "leave it out (only --steps may change), or start a new run without --resume"
+                "leave it out (only --steps and --device may change), or start a new run "
+                "without --resume"
             )
     if context.params["resume"] != NEWEST and context.params["run_dir"] is not None:
         raise UserError("--resume PATH and --run-dir both name a run: give one of them")
@@ -190,7 +191,7 @@ def _new(
     return Session.new(config, run_dir, eval_games)
 
 
-def _resumed(path: Path | None, steps: int | None, eval_games: int) -> Session:
+def _resumed(path: Path | None, steps: int | None, eval_games: int, device: str | None) -> Session:
     from tempest_agent.training import Session
 
-    return Session.resumed(path, steps, eval_games)
+    return Session.resumed(path, steps, eval_games, device)
