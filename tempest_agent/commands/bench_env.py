@@ -228,7 +228,7 @@ def _steps(play: Play, threads: int) -> Callable[[], None]:
 def _vector(play: Play) -> Callable[[], None]:
     env = TempestVectorEnv(play.spins.shape[1], start_level=range(1, 100), skip_idle=False)
     env.reset(seed=0)
-    env.restore_states(play.states)
+    env.batch.restore(play.states)
     knob = (play.spins / np.float32(31.0)).astype(np.float32)[..., None]
     pairs = play.buttons.astype(np.int64)
     actions = [{"buttons": pair, "spinner": turn} for pair, turn in zip(pairs, knob, strict=True)]
