@@ -40,6 +40,7 @@ def record(
     assert machine is not None
     with only_results_on_stdout(), machine_errors():
         from tempest_agent.envs.mame.recorder import Recorder, RecordingBatch, write_recording
+        from tempest_agent.envs.settings import LARGEST_LIMIT
         from tempest_agent.evaluation import Games
         from tempest_agent.playback import play_ticks_of
         from tempest_agent.players import find_player
@@ -48,7 +49,7 @@ def record(
         choice = find_player(policy)
         # The tick after a machine's failure would not be the one before it plus one.
         machine = dataclasses.replace(machine, max_restarts=0)
-        games = Games(seed=seed, level=level, max_ticks=2**62)
+        games = Games(seed=seed, level=level, max_ticks=LARGEST_LIMIT)
         recorder = Recorder(ticks)
         settings = games.settings(1, skip_idle=False)
         batch = RecordingBatch(settings, machine, recorder, choice.sees_features)
