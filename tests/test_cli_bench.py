@@ -48,7 +48,8 @@ def test_env(monkeypatch: pytest.MonkeyPatch) -> None:
         "TICKS": 30,
         "MANY_GAMES": 4,
         "MANY_TICKS": 10,
-        "COPIES": 3,
+        "CROWD_GAMES": 6,
+        "CROWD_TICKS": 5,
         "REPETITIONS": 1,
     }
     for name, size in {**sizes, "ALE_FRAMES": 20}.items():
