@@ -64,6 +64,7 @@ class Bootstrap:
         self.learner = config.learner
         self.exploration = config.exploration
         self.device = device
+        self.layout = network.layout
 
     @torch.no_grad()
     def __call__(self, batch: Batch) -> Target:
@@ -95,7 +96,7 @@ class Bootstrap:
     def _following(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Numbers ``(B, D)`` of the states to bootstrap on, and the entropy bonus ``(B,)``."""
         observation = self.observation(batch.next_codes)
-        legal = pair_mask(self._here(batch.next_zap_legal))
+        legal = self._legal(self._here(batch.next_zap_legal))
         judge = self.target(observation)
         if self.learner.munchausen > 0:
             return soft_bootstrap(judge, legal, self.network.distribution, self.learner)
@@ -112,9 +113,9 @@ class Bootstrap:
         learner = self.learner
         heads = self.target(self.observation(batch.codes))
         pair = self._here(batch.buttons).to(torch.int64)
-        own = self._value(heads, pair, to_unit(self._here(batch.spin)))
+        own = self._value(heads, pair, self._position(batch.spin))
         values = restore(heads.values, learner.value_rescaling)
-        legal = pair_mask(self._here(batch.zap_legal))
+        legal = self._legal(self._here(batch.zap_legal))
         scaled = log_policy(own, values, legal, learner.munchausen_temperature)
         return learner.munchausen * scaled.clamp(learner.munchausen_floor, 0.0)
 
@@ -124,16 +125,19 @@ class Bootstrap:
         states = rows * steps
         observation = self.observation(path.codes.reshape(states, -1))
         pair = self._here(path.buttons.reshape(states)).to(torch.int64)
-        position = to_unit(self._here(path.spin.reshape(states)))
+        position = self._position(path.spin.reshape(states))
         zap_legal = self._here(path.zap_legal.reshape(states))
-        legal = pair_mask(zap_legal)
+        legal = self._legal(zap_legal)
         judge = self.target(observation)
         chosen = self.network.distribution.points(self._judged(observation, judge, legal))[0]
         chosen = restore(chosen[:, 0], learner.value_rescaling).view(rows, steps)
         taken = self._value(judge, pair, position).view(rows, steps)
         own = restore(self.online(observation).values, learner.value_rescaling)
         chance = policy_chance(own, legal, pair, position, learner.trace_temperature)
-        at_random = exploration_chance(pair, zap_legal, own.shape[2], self.exploration)
+        if self.layout.fire_and_zap:
+            at_random = exploration_chance(pair, zap_legal, own.shape[2], self.exploration)
+        else:
+            at_random = torch.full_like(chance, 1.0 / own[0].numel())
         driver = self._here(path.driver.reshape(states))
         weights = trace_weights(chance, driver, at_random, learner.trace_decay)
         valid = self._here(path.valid)
@@ -153,7 +157,15 @@ class Bootstrap:
 
     def observation(self, codes: NDArray[Any]) -> Tensor:
         """Codes ``(B, F)`` as features on the device, float32."""
-        return self._here(codes).to(torch.float32).mul_(1.0 / 127.0)
+        features = self._here(codes).to(torch.float32)
+        # What is stored as it is may still be the replay's own memory.
+        return features if self.layout.unit == 1.0 else features.mul_(self.layout.unit)
+
+    def _legal(self, zap_legal: Tensor) -> Tensor:
+        return pair_mask(zap_legal, self.layout.num_pairs)
+
+    def _position(self, spin: NDArray[Any]) -> Tensor:
+        return to_unit(self._here(spin), self.layout.counts)
 
     def _here(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array).to(self.device)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .drivers import Drivers
-from .games import Games, Labeller
+from .games import Games, Labeller, Step
 from .replay import AGENT, DRIVER_NAMES, EXPERT, EXPLORATION, ReplayBuffer, Rows
 
 Act = Callable[[NDArray[np.int8], NDArray[np.bool_]], tuple[NDArray[np.int8], NDArray[np.uint8]]]
@@ -41,10 +41,12 @@ class Collector:
         self.games, self.act, self.teacher = games, act, teacher
         self.drivers, self.replay = drivers, replay
         self.episode_start = np.ones(games.num_games, np.bool_)
-        self.free_scores: list[int] = []
+        self.free_scores: list[float] = []
         """Scores of the last finished teacher-free games, oldest first."""
         self.finished_games = 0
         self.largest_reward = 0.0
+        self.last_step: Step | None = None
+        """What the last decision led to."""
         self._decisions = np.zeros(3)
         self._rewards = np.zeros(3)
         self._agreed = self._compared = 0.0
@@ -72,7 +74,7 @@ class Collector:
         buttons = np.where(explores, drivers.held_buttons, np.where(expert, label_buttons, buttons))
         # The games overwrite their observation in place; the replay needs the one acted on.
         codes = codes.copy()
-        step = games.step(spin.astype(np.int8), buttons.astype(np.uint8))
+        step = games.step(spin.astype(label_spin.dtype), buttons.astype(np.uint8))
         self.replay.add(
             Rows(
                 codes=codes,
@@ -92,7 +94,9 @@ class Collector:
             )
         )
         self.episode_start = step.game_over | step.terminated
-        self._count_habits(who == AGENT, step.spin, step.buttons)
+        if games.layout.fire_and_zap:
+            self._count_habits(who == AGENT, step.spin, step.buttons)
+        self.last_step = step
         self._account(who, step.reward, step.game_over, step.score)
 
     def interrupt(self) -> None:
@@ -132,7 +136,7 @@ class Collector:
         self.largest_reward = max(self.largest_reward, float(np.abs(reward).max()))
         if over.any():
             self.finished_games += int(np.count_nonzero(over))
-            self.free_scores += [int(s) for s in score[over & self.drivers.free]]
+            self.free_scores += score[over & self.drivers.free].tolist()
             del self.free_scores[:-RECENT_GAMES]
             self.drivers.forget(over)
 
@@ -178,6 +182,6 @@ class Collector:
         self.games.load_state_dict(state["games"])
         self.drivers.load_state_dict(state["drivers"])
         self.episode_start = np.asarray(state["episode_start"]).astype(np.bool_)
-        self.free_scores = [int(score) for score in state["free_scores"]]
+        self.free_scores = list(state["free_scores"])
         self.finished_games = int(state["finished_games"])
         self.largest_reward = float(state["largest_reward"])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.config import ExplorationConfig, TeacherConfig
 
-from .actions import SPINNER_COUNTS
+from .networks import Layout
 from .replay import AGENT, EXPERT, EXPLORATION
 
 
@@ -45,11 +45,18 @@ class Drivers:
         teacher: segment lengths and the teacher-free share.
         exploration: ladder, and what a random action is like.
         seed: of all draws.
+        layout: of the actions; the arcade's buttons and knob if left out.
     """
 
     def __init__(
-        self, num_envs: int, teacher: TeacherConfig, exploration: ExplorationConfig, seed: int
+        self,
+        num_envs: int,
+        teacher: TeacherConfig,
+        exploration: ExplorationConfig,
+        seed: int,
+        layout: Layout | None = None,
     ) -> None:
+        self.layout = layout or Layout(0)
         self.teacher = teacher
         self.exploration = exploration
         self.random = np.random.default_rng(seed)
@@ -59,7 +66,7 @@ class Drivers:
         self.is_expert = np.zeros(num_envs, np.bool_)
         self.segment_left = np.zeros(num_envs, np.int64)
         self.hold_left = np.zeros(num_envs, np.int64)
-        self.held_spin = np.zeros(num_envs, np.int8)
+        self.held_spin = np.zeros(num_envs, self.layout.stored_counts)
         self.held_buttons = np.zeros(num_envs, np.uint8)
 
     def epsilon(self, floor: float) -> NDArray[np.float64]:
@@ -93,10 +100,14 @@ class Drivers:
 
     def _draw_actions(self, begins: NDArray[np.bool_]) -> None:
         count = begins.size
-        spin = self.random.integers(-SPINNER_COUNTS, SPINNER_COUNTS + 1, count).astype(np.int8)
+        largest = self.layout.counts
+        spin = self.random.integers(-largest, largest + 1, count).astype(self.layout.stored_counts)
         fire, zap = self.random.random((2, count))
-        buttons = (fire < self.exploration.fire_share).astype(np.uint8)
-        buttons += np.uint8(2) * (zap < self.exploration.zap_share)
+        if self.layout.fire_and_zap:
+            buttons = (fire < self.exploration.fire_share).astype(np.uint8)
+            buttons += np.uint8(2) * (zap < self.exploration.zap_share)
+        else:
+            buttons = (fire * self.layout.num_pairs).astype(np.uint8)
         holds = self.random.integers(1, self.exploration.hold_max + 1, count)
         self.held_spin = np.where(begins, spin, self.held_spin)
         self.held_buttons = np.where(begins, buttons, self.held_buttons)

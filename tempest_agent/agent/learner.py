@@ -61,6 +61,7 @@ class Learner:
 
     def __init__(self, layout: Layout, config: Config, device: torch.device) -> None:
         learner = config.learner
+        self.layout = layout
         self.config = config
         self.learner = learner
         self.network = config.network
@@ -101,9 +102,9 @@ class Learner:
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """Greedy actions of the network as it is being trained."""
         heads = self._fast_online(self.bootstrap.observation(codes))
-        legal = pair_mask(torch.from_numpy(zap_legal).to(self.device))
+        legal = pair_mask(torch.from_numpy(zap_legal).to(self.device), self.layout.num_pairs)
         choice = choose(self.online, heads, legal)
-        spin: NDArray[np.int8] = to_counts(choice.position).cpu().numpy()
+        spin: NDArray[np.int8] = to_counts(choice.position, self.layout.counts).cpu().numpy()
         buttons: NDArray[np.uint8] = choice.pair.to(torch.uint8).cpu().numpy()
         return spin, buttons
 
@@ -168,12 +169,12 @@ class Learner:
         def here(array: NDArray[Any]) -> Tensor:
             return torch.from_numpy(array).to(self.device)
 
-        position = to_unit(here(batch.spin))
+        position = to_unit(here(batch.spin), self.layout.counts)
         if self.network.spinner_head == "knots":
             position = nearest_knot(position, self.online.num_knots)
         return _Rows(
             observation=self.bootstrap.observation(batch.codes),
-            legal=pair_mask(here(batch.zap_legal)),
+            legal=pair_mask(here(batch.zap_legal), self.layout.num_pairs),
             pair=here(batch.buttons).to(torch.int64),
             position=position,
             target=(target.points * target.weights).sum(dim=1),
@@ -182,7 +183,7 @@ class Learner:
             weight=here(batch.weights),
             driver=here(batch.driver),
             label_pair=here(batch.label_buttons).to(torch.int64),
-            label_position=to_unit(here(batch.label_spin)),
+            label_position=to_unit(here(batch.label_spin), self.layout.counts),
             labelled=here(batch.labelled).to(torch.float32),
             usable=here(_usable_labels(batch)).to(torch.float32),
         )

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from tempest_agent.config import LearnerConfig, NetworkConfig
 
-from .actions import BUTTON_PAIRS
+from .actions import BUTTON_PAIRS, SPINNER_COUNTS
 from .distributions import make_distribution
 from .noisy import NoisyLinear
 from .spinner import interpolate
@@ -31,18 +31,38 @@ LANES = 16
 
 @dataclass(frozen=True)
 class Layout:
-    """Where things are in the flat observation: 16 equal lane blocks, then globals.
+    """The form of observations and actions.
 
-    ``lane_exists`` is the index, inside a lane's block, of the feature above 0 on real lanes.
+    The arcade's observation is flat: 16 equal lane blocks, then globals.  ``lane_exists`` is the
+    index, inside a lane's block, of the feature above 0 on real lanes.
     """
 
     num_features: int
     lane_features: int = 0
     lane_exists: int = 0
+    num_pairs: int = BUTTON_PAIRS
+    """Values of the discrete action."""
+    counts: int = SPINNER_COUNTS
+    """Whole steps of the continuous action from its middle to either end, as it is stored."""
+    stored: str = "int8"
+    """Type in which an observation is stored: a whole number stands for itself divided by the
+    largest of its type."""
+    fire_and_zap: bool = True
+    """Whether the discrete action is fire + 2 * zap, with a zap that may be illegal."""
 
     @property
     def global_features(self) -> int:
         return self.num_features - LANES * self.lane_features
+
+    @property
+    def unit(self) -> float:
+        """What a stored number is multiplied with to give the feature."""
+        return {"int8": 1.0 / 127.0, "uint8": 1.0 / 255.0}.get(self.stored, 1.0)
+
+    @property
+    def stored_counts(self) -> str:
+        """Type in which the continuous action is stored."""
+        return "int8" if self.counts <= 127 else "int16"
 
 
 class Heads(NamedTuple):
@@ -141,6 +161,7 @@ class QNetwork(nn.Module):
         self, layout: Layout, settings: NetworkConfig, learner: LearnerConfig | None = None
     ) -> None:
         super().__init__()
+        self.layout = layout
         self.num_knots = 1 if settings.spinner_head == "regression" else settings.spinner_knots
         self.interpolation = settings.spinner_interpolation
         self.dueling = settings.dueling
@@ -155,9 +176,9 @@ class QNetwork(nn.Module):
             self.encoder = MlpEncoder(layout.num_features, settings.hidden, settings.layer_norm)
         width = self.encoder.num_outputs
         linear = NoisyLinear if settings.noisy else nn.Linear
-        outputs = BUTTON_PAIRS * self.num_knots + int(self.dueling)
+        outputs = layout.num_pairs * self.num_knots + int(self.dueling)
         self.value_head = linear(width, outputs * self.distribution.head_numbers)
-        self.spinner_head = nn.Linear(width, BUTTON_PAIRS)
+        self.spinner_head = nn.Linear(width, layout.num_pairs)
         self.fraction_layer = self.distribution.fraction_layer(width)
         with torch.no_grad():
             # Small first values: nothing to unlearn, and no action favoured by accident.
@@ -178,7 +199,7 @@ class QNetwork(nn.Module):
             if self.dueling:
                 state, advantage = out[:, :1], out[:, 1:]
                 out = state + advantage - advantage.mean(dim=1, keepdim=True)
-            return Heads(out.view(-1, BUTTON_PAIRS, self.num_knots), latent)
+            return Heads(out.view(-1, self.layout.num_pairs, self.num_knots), latent)
         if self.fraction_layer is None:
             out = self.value_head(latent).float().unflatten(1, (-1, self.distribution.numbers))
         else:
@@ -186,7 +207,7 @@ class QNetwork(nn.Module):
         if self.dueling:
             state, advantage = out[:, :1], out[:, 1:]
             out = state + advantage - advantage.mean(dim=1, keepdim=True)
-        detail = out.unflatten(1, (BUTTON_PAIRS, self.num_knots))
+        detail = out.unflatten(1, (self.layout.num_pairs, self.num_knots))
         return Heads(self.distribution.mean(detail), latent, detail)
 
     def proposals(self, latent: Tensor) -> Tensor | None:

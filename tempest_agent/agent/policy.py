@@ -85,7 +85,8 @@ def load_policy(path: str | Path) -> Policy:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     try:
         config = from_dict(content["config"])
-        network = QNetwork(Layout(**content["layout"]), config.network, config.learner)
+        layout = Layout(**content["layout"])
+        network = QNetwork(layout, config.network, config.learner)
         network.load_state_dict(content["learner"]["average"])
         step = int(content["step"])
     except (KeyError, TypeError, RuntimeError, ConfigError) as error:
@@ -93,6 +94,10 @@ def load_policy(path: str | Path) -> Policy:
             f"{path} does not fit this version of tempest-agent ({' '.join(str(error).split())}); "
             "train again or use the version that wrote it"
         ) from error
+    if not layout.fire_and_zap:
+        raise UserError(
+            f"{path} was trained on another environment than Tempest; use HybridDQN.load(path, env)"
+        )
     return Policy(network, config, step, digest)
 
 

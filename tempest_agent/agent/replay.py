@@ -207,6 +207,8 @@ class ReplayBuffer:
             prioritised by.
         death_window: how many decisions those are.
         expert_share: least share of a batch that is the teacher's rows, drawn uniformly.
+        stored: type of the observations' numbers (``Layout.stored``).
+        stored_counts: type of the continuous actions (``Layout.stored_counts``).
 
     Raises:
         UserError: the buffer would not fit into the free memory.
@@ -227,6 +229,8 @@ class ReplayBuffer:
         death_boost: float = 1.0,
         death_window: int = 30,
         expert_share: float = 0.0,
+        stored: str = "int8",
+        stored_counts: str = "int8",
     ) -> None:
         length = capacity // num_envs
         if length < n_steps + 2:
@@ -240,14 +244,16 @@ class ReplayBuffer:
         self.priority_exponent = priority_exponent
         self.death_boost, self.death_window = death_boost, death_window
         self.expert_share = expert_share
-        check_memory(length * num_envs, self.bytes_per_row(num_features, prioritised))
+        numbers = num_features * np.dtype(stored).itemsize
+        numbers += 2 * (np.dtype(stored_counts).itemsize - 1)
+        check_memory(length * num_envs, self.bytes_per_row(numbers, prioritised))
         shape = (length, num_envs)
-        self.codes = np.zeros((*shape, num_features), np.int8)
-        self.spin = np.zeros(shape, np.int8)
+        self.codes: NDArray[Any] = np.zeros((*shape, num_features), stored)
+        self.spin: NDArray[Any] = np.zeros(shape, stored_counts)
         self.buttons = np.zeros(shape, np.uint8)
         self.reward = np.zeros(shape, np.float32)
         self.flags = np.zeros(shape, np.uint8)
-        self.label_spin = np.zeros(shape, np.int8)
+        self.label_spin: NDArray[Any] = np.zeros(shape, stored_counts)
         self.label_buttons = np.zeros(shape, np.uint8)
         self.aside: dict[int, tuple[NDArray[np.int8], bool]] = {}
         """Row of a truncation -> the observation the game was cut at, and whether zap was legal."""
@@ -402,7 +408,7 @@ class ReplayBuffer:
 
     def _batch(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Batch:
         count = rows.size
-        codes = np.empty((count, self.num_features), np.int8)
+        codes = np.empty((count, self.num_features), self.codes.dtype)
         following = np.empty_like(codes)
         returns = np.empty(count, np.float32)
         discounts = np.empty(count, np.float32)
@@ -453,7 +459,7 @@ class ReplayBuffer:
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All stored rows as plain arrays, for a snapshot."""
         kept = sorted(self.aside)
-        codes = np.zeros((len(kept), self.num_features), np.int8)
+        codes = np.zeros((len(kept), self.num_features), self.codes.dtype)
         legal = np.zeros(len(kept), np.bool_)
         for i, row in enumerate(kept):
             codes[i], legal[i] = self.aside[row]
