@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.memory import RAM_DTYPE
 from tempest_agent.envs.batch import GameBatch
-from tempest_agent.envs.feature_layout import FEATURES, NUM_FEATURES
+from tempest_agent.envs.feature_layout import FEATURES
 from tempest_agent.envs.game_step import RUNNING
 from tempest_agent.errors import UserError, nearest
 from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
@@ -109,34 +109,18 @@ class RandomGames:
 
 
 class NetworkPlayer:
-    """A trained network, greedy, for the games that are still running.
-
-    The MLP decides each row by itself.  The lanes encoder goes through matrix products, which may
-    round otherwise in a batch of another size: it is always asked about ``BLOCK`` games at once,
-    padded where there are fewer, so that a game does not depend on how many others there are.
-    """
-
-    BLOCK = 32
+    """A trained network, greedy, for the games that are still running."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._block = 1 if policy.config.network.encoder == "mlp" else self.BLOCK
 
     def act(self, batch: GameBatch) -> Actions:
         """The next decision of every game; those that are over get inputs at rest."""
         running = np.flatnonzero(batch.games["status"] == RUNNING)
         spins = np.zeros(batch.num_games, np.int8)
         buttons = np.zeros(batch.num_games, np.uint8)
-        if self._block == 1:
-            codes = batch.codes[running]
-            spins[running], buttons[running] = self._policy.act(codes, codes[:, ZAP_LEGAL] > 0)
-            return spins, buttons
-        for at in range(0, len(running), self._block):
-            rows = running[at : at + self._block]
-            codes = np.zeros((self._block, NUM_FEATURES), np.int8)
-            codes[: len(rows)] = batch.codes[rows]
-            turns, pairs = self._policy.act(codes, codes[:, ZAP_LEGAL] > 0)
-            spins[rows], buttons[rows] = turns[: len(rows)], pairs[: len(rows)]
+        codes = batch.codes[running]
+        spins[running], buttons[running] = self._policy.act(codes, codes[:, ZAP_LEGAL] > 0)
         return spins, buttons
 
 

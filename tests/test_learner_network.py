@@ -10,7 +10,7 @@ import torch
 from hybrid_bandit import LAYOUT, random_batch
 
 from tempest_agent.agent.actions import pair_mask, to_counts
-from tempest_agent.agent.exact import ExactMlp
+from tempest_agent.agent.exact import ExactNetwork
 from tempest_agent.agent.learner import Learner
 from tempest_agent.agent.network_size import size_of
 from tempest_agent.agent.networks import LANES, LanesEncoder, Layout, QNetwork
@@ -146,7 +146,7 @@ def test_the_exact_player_knows_parabolas_and_plain_layers(overrides: dict, knot
         network.spinner_head.weight.mul_(20)
     codes = np.random.default_rng(0).integers(-127, 128, (400, 50)).astype(np.int8)
     legal = np.arange(400) % 2 == 0
-    spin, buttons = ExactMlp(network).act(codes, legal)
+    spin, buttons = ExactNetwork(network).act(codes, legal)
     with torch.no_grad():
         answer = network(torch.from_numpy(codes).float() / 127)
     choice = choose(network, answer, pair_mask(torch.from_numpy(legal)))
@@ -155,13 +155,6 @@ def test_the_exact_player_knows_parabolas_and_plain_layers(overrides: dict, knot
     places = np.round(np.linspace(-31, 31, knots)).astype(int)
     between = ~np.isin(spin, places)
     assert between.any() or "spinner_interpolation" not in overrides
-
-
-def test_distributions_have_no_exact_form() -> None:
-    network = QNetwork(Layout(5), NetworkConfig(hidden=(8,)), LearnerConfig(loss="c51"))
-    assert not ExactMlp.fits(network)
-    with pytest.raises(TypeError, match="Categorical"):
-        ExactMlp(network)
 
 
 # --- schedules ----------------------------------------------------------------------------------

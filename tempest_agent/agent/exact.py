@@ -1,11 +1,18 @@
-"""The MLP student run in one fixed order of additions, so its play is the same everywhere.
+"""The student run in one fixed order of additions, so its play is the same everywhere.
 
 A matrix library adds up in an order that depends on the processor and on the size of the batch,
 and the last bit of a value decides between two nearly equal actions: over millions of decisions
-games come apart.  Here every sum is taken input by input in plain float32 (and float64 for means
-and variances), which IEEE arithmetic makes equal on all machines and in any batch.  Inputs that
-are 0, nine of ten in an observation and about half after each ReLU, are skipped, which makes this
-faster than a dense product on a CPU.
+games come apart.  Here every sum is taken input by input in plain float32 (and float64 for means,
+variances and everything after the last layer), see ``exact_arithmetic``.  Inputs that are 0, nine
+of ten in an observation and about half after each ReLU, are skipped, which makes this faster than
+a dense product on a CPU.
+
+Whatever cannot change which action is best is left out:
+
+* with plain values the state value of the dueling head, which all actions share;
+* with ``c51`` and ``hl_gauss`` the scale of the bins: they are taken to lie between -1 and 1;
+* with ``iqn`` the single quantiles.  At the even fractions of play a value is their mean, and as
+  everything after ``FractionLayer`` is linear, the mean of its answers can go through once.
 """
 
 from __future__ import annotations
@@ -16,186 +23,168 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from tempest_agent.envs.arcade.compiled import kernel, rule
-
-from .actions import BUTTON_PAIRS, SPINNER_COUNTS
-from .networks import MlpEncoder, QNetwork
-
-Floats = NDArray[np.float32]
-
-
-@kernel
-def dense(inputs: Floats, weights: Floats, bias: Floats, out: Floats) -> None:
-    """``out = bias + inputs @ weights``, row by row, input by input."""
-    width = out.shape[1]
-    used = np.empty(inputs.shape[1] + 4, np.int64)
-    for row in range(inputs.shape[0]):
-        count = 0
-        for i in range(inputs.shape[1]):
-            if inputs[row, i] != 0.0:
-                used[count] = i
-                count += 1
-        total = out[row]
-        for j in range(width):
-            total[j] = bias[j]
-        # Four inputs a pass save three of four trips of the sums to memory; their order stays.
-        for at in range(0, count - 3, 4):
-            a, b, c, d = used[at], used[at + 1], used[at + 2], used[at + 3]
-            va, vb, vc, vd = inputs[row, a], inputs[row, b], inputs[row, c], inputs[row, d]
-            wa, wb, wc, wd = weights[a], weights[b], weights[c], weights[d]
-            for j in range(width):
-                total[j] = (((total[j] + va * wa[j]) + vb * wb[j]) + vc * wc[j]) + vd * wd[j]
-        for at in range(count - count % 4, count):
-            va, wa = inputs[row, used[at]], weights[used[at]]
-            for j in range(width):
-                total[j] += va * wa[j]
+from .actions import BUTTON_PAIRS, SPINNER_COUNTS, ZAP_PAIRS
+from .distributions import COSINES, FractionLayer
+from .exact_arithmetic import (
+    Doubles,
+    Floats,
+    between,
+    cosines,
+    dense,
+    normalise,
+    pick,
+    softmax_means,
+    squash,
+    surround,
+)
+from .networks import LANES, LanesEncoder, MlpEncoder, QNetwork
 
 
-@kernel
-def normalise(values: Floats, gain: Floats, shift: Floats, epsilon: float) -> None:
-    """LayerNorm and ReLU of every row, in place."""
-    count = values.shape[1]
-    for row in range(values.shape[0]):
-        mean = 0.0
-        for j in range(count):
-            mean += values[row, j]
-        mean /= count
-        spread = 0.0
-        for j in range(count):
-            difference = values[row, j] - mean
-            spread += difference * difference
-        scale = 1.0 / np.sqrt(spread / count + epsilon)
-        for j in range(count):
-            value = (values[row, j] - mean) * scale * gain[j] + shift[j]
-            values[row, j] = max(value, 0.0)
+class _Layer:
+    """Linear, LayerNorm (unless left out) and, where ``rectify``, ReLU."""
+
+    def __init__(self, linear: nn.Linear, norm: nn.Module | None, rectify: bool = True) -> None:
+        self.weights, self.bias = _floats(linear.weight.T), _floats(linear.bias)
+        self.rectify = rectify
+        self.norm: tuple[Floats, Floats, float] | None = None
+        if isinstance(norm, nn.LayerNorm):
+            self.norm = _floats(norm.weight), _floats(norm.bias), norm.eps
+
+    def __call__(self, inputs: Floats) -> Floats:
+        out = np.empty((len(inputs), len(self.bias)), np.float32)
+        dense(inputs, self.weights, self.bias, out)
+        if self.norm is not None:
+            normalise(out, *self.norm)
+        elif self.rectify:
+            np.maximum(out, 0.0, out=out)
+        return out
 
 
-@rule
-def _blended(values: Floats, first: int, knots: int, lower: int, weight: float) -> float:
-    """``spinner.interpolate`` with parabolas, between the knots ``lower`` and ``lower + 1``."""
-    b = np.float64(values[first + lower])
-    c = np.float64(values[first + lower + 1])
-    # Beyond each end the last parabola goes on by one knot.
-    a, d = 3.0 * (b - c), 3.0 * (c - b)
-    a = np.float64(values[first + lower - 1]) if lower > 0 else a + values[first + 2]
-    d = (
-        np.float64(values[first + lower + 2])
-        if lower < knots - 2
-        else d + values[first + lower - 1]
-    )
-    bend = 2.0 * a - 5.0 * b + 4.0 * c - d
-    twist = 3.0 * (b - c) + d - a
-    return b + 0.5 * weight * (c - a + weight * (bend + weight * twist))
+class _Mlp:
+    """An MLP encoder in the fixed order."""
+
+    def __init__(self, encoder: MlpEncoder) -> None:
+        layers = list(encoder.layers)
+        self._layers = [
+            _Layer(layer, after)
+            for layer, after in pairwise(layers)
+            if isinstance(layer, nn.Linear)
+        ]
+
+    def __call__(self, hidden: Floats) -> Floats:
+        for layer in self._layers:
+            hidden = layer(hidden)
+        return hidden
 
 
-@kernel
-def pick(
-    values: Floats,
-    raw_proposals: Floats,
-    proposes: bool,
-    quadratic: bool,
-    zap_legal: NDArray[np.bool_],
-    spin: NDArray[np.int8],
-    buttons: NDArray[np.uint8],
-) -> None:
-    """The best legal candidate of every row: proposals first, then knots (see ``targets``).
+class LanesInOrder:
+    """A lanes encoder in the fixed order."""
 
-    ``values``: ``(N, 4 * K)``; a constant added to a row changes nothing.
-    """
-    knots = values.shape[1] // BUTTON_PAIRS
-    for row in range(values.shape[0]):
-        best = -np.inf
-        position = 0.0
-        for pair in range(BUTTON_PAIRS):
-            if pair >= 2 and not zap_legal[row]:
-                continue
-            first = pair * knots
-            if proposes:
-                proposed = np.tanh(np.float64(raw_proposals[row, pair]))
-                place = (proposed + 1.0) * 0.5 * (knots - 1)
-                lower = min(int(place), max(knots - 2, 0))
-                if quadratic and knots > 2:
-                    value = _blended(values[row], first, knots, lower, place - lower)
-                else:
-                    value = np.float64(values[row, first + lower])
-                    if knots > 1:
-                        rise = values[row, first + lower + 1] - value
-                        value += (place - lower) * rise
-                if value > best:
-                    best, position = value, proposed
-                    buttons[row] = pair
-            if knots > 1:
-                for knot in range(knots):
-                    value = np.float64(values[row, first + knot])
-                    if value > best:
-                        best, position = value, 2.0 * knot / (knots - 1) - 1.0
-                        buttons[row] = pair
-        spin[row] = np.int8(np.rint(position * SPINNER_COUNTS))
+    def __init__(self, encoder: LanesEncoder) -> None:
+        self._layout = encoder.layout
+        self._mixes = [_Layer(one.mix, one.norm) for one in (encoder.first, encoder.second)]
+        self._dense = _Mlp(encoder.dense)
+
+    def __call__(self, observation: Floats) -> Floats:
+        inside = LANES * self._layout.lane_features
+        lanes = self.lanes(observation, len(self._mixes)).reshape(len(observation), -1)
+        return self._dense(np.concatenate((lanes, observation[:, inside:]), axis=1))
+
+    def lanes(self, observation: Floats, layers: int) -> Floats:
+        """What is known of each lane ``(N, 16, W)`` after the first ``layers`` convolutions."""
+        rows, layout = len(observation), self._layout
+        inside = LANES * layout.lane_features
+        lanes = observation[:, :inside].reshape(rows, LANES, layout.lane_features)
+        exists = (lanes[:, :, layout.lane_exists] > 0).astype(np.float32)[:, :, None]
+        lanes = lanes * exists
+        for mix in self._mixes[:layers]:
+            around = np.empty((rows * LANES, 3 * lanes.shape[2]), np.float32)
+            surround(lanes, around)
+            lanes = mix(around).reshape(rows, LANES, -1) * exists
+        return lanes
 
 
-class ExactMlp:
-    """Greedy decisions of a network whose encoder is an MLP.
+class ExactNetwork:
+    """Greedy decisions of a network.
 
     Args:
         network: its weights are copied.
     """
 
     def __init__(self, network: QNetwork) -> None:
-        if not self.fits(network) or not isinstance(network.encoder, MlpEncoder):
-            raise TypeError(
-                f"{type(network.encoder).__name__} with {type(network.distribution).__name__} has "
-                "no exact form; use MlpEncoder with plain values"
-            )
-        self._layers: list[tuple[Floats, Floats, tuple[Floats, Floats, float] | None]] = []
-        layers = list(network.encoder.layers)
-        for layer, after in pairwise(layers):
-            if isinstance(layer, nn.Linear):
-                norm = None
-                if isinstance(after, nn.LayerNorm):
-                    norm = _floats(after.weight), _floats(after.bias), after.eps
-                self._layers.append((_floats(layer.weight.T), _floats(layer.bias), norm))
-        # The state value is the same for all actions and cannot change the choice.
-        first = int(network.dueling)
-        weight, bias = network.value_head.weight[first:], network.value_head.bias[first:]
-        self._values = _floats(weight.T), _floats(bias)
-        self._proposals = _floats(network.spinner_head.weight.T), _floats(network.spinner_head.bias)
-        self._proposes = network.proposes
+        encoder = network.encoder
+        self._encoder = (
+            LanesInOrder(encoder) if isinstance(encoder, LanesEncoder) else _Mlp(encoder)
+        )
+        self._knots = network.num_knots
         self._quadratic = network.interpolation == "quadratic"
-
-    @staticmethod
-    def fits(network: QNetwork) -> bool:
-        """Whether ``network`` has an exact form."""
-        return isinstance(network.encoder, MlpEncoder) and network.distribution.is_plain
+        # Quantiles go through the head one by one, so it gives one number of each action.
+        self._numbers = network.distribution.head_numbers
+        self._dueling = network.dueling
+        self._values = _Layer(network.value_head, None, rectify=False)
+        self._fractions: Floats | None = None
+        if network.fraction_layer is not None:
+            self._fractions = _mean_answer(network.fraction_layer)
+        self._proposals: _Layer | None = None
+        if network.proposes:
+            self._proposals = _Layer(network.spinner_head, None, rectify=False)
 
     def act(
         self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """Knob counts int8 ``(N,)`` and buttons uint8 ``(N,)`` for codes int8 ``(N, F)``."""
-        hidden = codes.astype(np.float32) / np.float32(127.0)
-        for weights, bias, norm in self._layers:
-            hidden = _dense(hidden, weights, bias)
-            if norm is None:
-                np.maximum(hidden, 0.0, out=hidden)
-            else:
-                normalise(hidden, *norm)
-        spin = np.zeros(len(codes), np.int8)
-        buttons = np.zeros(len(codes), np.uint8)
-        pick(
-            _dense(hidden, *self._values),
-            _dense(hidden, *self._proposals),
-            self._proposes,
-            self._quadratic,
-            zap_legal,
-            spin,
-            buttons,
-        )
-        return spin, buttons
+        rows = len(codes)
+        latent = self._encoder(codes.astype(np.float32) / np.float32(127.0))
+        knots = self._at_knots(latent if self._fractions is None else latent * self._fractions)
+        positions = np.zeros((rows, BUTTON_PAIRS))
+        proposed = np.full((rows, BUTTON_PAIRS), -np.inf)
+        values = self._means(knots.astype(np.float64))
+        if self._proposals is not None:
+            squash(self._proposals(latent), positions)
+            numbers = np.empty((rows, BUTTON_PAIRS, self._numbers))
+            between(knots, positions, self._quadratic, numbers)
+            proposed = self._means(numbers)
+            if self._knots == 1:
+                values = values[:, :, :0]
+        legal = np.ones((rows, BUTTON_PAIRS), np.bool_)
+        legal[:, list(ZAP_PAIRS)] = zap_legal[:, None]
+        buttons, position = np.zeros(rows, np.uint8), np.zeros(rows)
+        pick(values, proposed, positions, legal, buttons, position)
+        return np.rint(position * SPINNER_COUNTS).astype(np.int8), buttons
+
+    def _at_knots(self, hidden: Floats) -> Floats:
+        """The numbers ``(N, 4, K, D)`` of the knots."""
+        out = self._values(hidden)
+        out = out.reshape(len(hidden), -1, self._numbers)
+        if self._dueling:
+            state, out = out[:, :1], out[:, 1:]
+            if self._numbers > 1:
+                # The mean over actions, one after the other.
+                total = out[:, 0].copy()
+                for action in range(1, out.shape[1]):
+                    total += out[:, action]
+                out = out + (state - (total / np.float32(out.shape[1]))[:, None])
+        return np.ascontiguousarray(out).reshape(-1, BUTTON_PAIRS, self._knots, self._numbers)
+
+    def _means(self, numbers: Doubles) -> Doubles:
+        """Values ``(...)`` of numbers ``(..., D)``, up to what all actions share."""
+        if self._numbers == 1:
+            return numbers[..., 0]
+        out = np.empty(numbers.size // self._numbers)
+        softmax_means(numbers.reshape(-1, self._numbers), out)
+        return out.reshape(numbers.shape[:-1])
 
 
-def _dense(inputs: Floats, weights: Floats, bias: Floats) -> Floats:
-    out = np.empty((len(inputs), len(bias)), np.float32)
-    dense(inputs, weights, bias, out)
-    return out
+def _mean_answer(layer: FractionLayer) -> Floats:
+    """What ``layer`` multiplies an encoding by, ``(H,)``, in the mean over its even fractions."""
+    # The fraction (t + 1/2) / T with the wave w is the angle pi / 2 * w * (2 t + 1) / T.
+    odd = 2 * np.arange(layer.count)[:, None] + 1
+    described = cosines(odd * np.arange(1, COSINES + 1), layer.count)
+    answers = _Layer(layer.linear, None)(described.astype(np.float32))
+    total = np.zeros(answers.shape[1])
+    for row in answers:
+        total += row
+    return (total / layer.count).astype(np.float32)
 
 
 def _floats(tensor: Tensor) -> Floats:

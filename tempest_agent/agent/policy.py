@@ -6,17 +6,14 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from tempest_agent.config import Config, ConfigError, from_dict
 from tempest_agent.errors import UserError
 
-from .actions import pair_mask, to_counts
 from .checkpoint import read_checkpoint, write_checkpoint
-from .exact import ExactMlp
+from .exact import ExactNetwork
 from .networks import Layout, QNetwork
-from .targets import choose
 
 
 class Policy:
@@ -31,7 +28,7 @@ class Policy:
 
     def __init__(self, network: QNetwork, config: Config, step: int = 0, sha256: str = "") -> None:
         self.network = network.eval().requires_grad_(False)
-        self._exact = ExactMlp(network) if ExactMlp.fits(network) else None
+        self._exact = ExactNetwork(network)
         self.config = config
         self.step = step
         self.sha256 = sha256
@@ -46,15 +43,13 @@ class Policy:
         """Ticks between action and effect that it was trained with."""
         return self.config.game.input_delay
 
-    @torch.inference_mode()
     def act(
         self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """One decision for each of N games.
 
-        With the MLP encoder and plain values a row is decided the same way in any batch and on
-        any machine (see ``exact``); with the lanes encoder, or with a distribution instead of a
-        value, the last bits of float32 depend on both.
+        A row is decided the same way in any batch, on any machine, with any number of threads
+        (see ``exact``).
 
         Args:
             codes: int8 ``(N, F)`` observation codes.
@@ -63,15 +58,7 @@ class Policy:
         Returns:
             Knob counts int8 ``(N,)`` and buttons (fire + 2 * zap) uint8 ``(N,)``.
         """
-        if self._exact is not None:
-            return self._exact.act(codes, zap_legal)
-        observation = torch.from_numpy(codes).to(torch.float32).mul_(1.0 / 127.0)
-        choice = choose(
-            self.network, self.network(observation), pair_mask(torch.from_numpy(zap_legal))
-        )
-        spin: NDArray[np.int8] = to_counts(choice.position).numpy()
-        buttons: NDArray[np.uint8] = choice.pair.to(torch.uint8).numpy()
-        return spin, buttons
+        return self._exact.act(codes, zap_legal)
 
 
 def load_policy(path: str | Path) -> Policy:
