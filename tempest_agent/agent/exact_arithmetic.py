@@ -57,7 +57,8 @@ def cosines(numerators: NDArray[np.int64], denominator: int) -> Doubles:
     total = np.zeros_like(square)
     for n in range(22, -1, -2):
         total = 1.0 / math.factorial(n) - total * square
-    return np.where(mirrored, -total, total)
+    out: Doubles = np.where(mirrored, -total, total)
+    return out
 
 
 @kernel
