@@ -289,6 +289,9 @@ class RunConfig:
     checkpoint_interval: int = setting(500_000, "Decisions between two checkpoints.", low=1)
     keep_checkpoints: int = setting(3, "Newest checkpoints kept beside the best.", low=1)
     save_replay: bool = setting(True, "Whether checkpoints carry the replay, for exact resume.")
+    compress_replay: bool = setting(
+        True, "Whether that replay is compressed: a tenth of the size, four times as long to write."
+    )
 
 
 @dataclass(frozen=True)

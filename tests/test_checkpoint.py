@@ -84,6 +84,7 @@ VARIANTS = [
     ),
     ("learner.trace=retrace", "learner.n_steps=3", "learner.gamma=0.9"),
     ("learner.train_freq=3", "learner.gradient_steps=2", "learner.n_steps=4", "learner.gamma=0.9"),
+    ("run.compress_replay=false",),
 ]
 
 
@@ -469,3 +470,34 @@ def test_a_replay_of_another_checkpoint_is_not_taken(tmp_path: Path) -> None:
     assert read_replay(tmp_path / "replay.npz", "one") is not None
     (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 nonsense")
     assert read_replay(tmp_path / "bad.npz", "one") is None
+
+
+def test_a_compressed_replay_is_the_same_replay_in_less_space(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    codes = random.integers(-127, 128, (300, 4, 50)) * (random.random((300, 4, 50)) < 0.1)
+    arrays = {"codes": codes.astype(np.int8), "reward": random.normal(size=300)}
+    plain, small = tmp_path / "plain.npz", tmp_path / "small.npz"
+    write_replay(plain, "stamp", arrays)
+    write_replay(small, "stamp", arrays, compressed=True)
+    for path in (plain, small):
+        found = read_replay(path, "stamp")
+        assert found is not None
+        assert found.keys() == arrays.keys()
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(found[name], array)
+            assert found[name].dtype == array.dtype
+        assert read_replay(path, "another checkpoint's") is None
+    assert small.stat().st_size < 0.5 * plain.stat().st_size
+    damaged = bytearray(small.read_bytes())
+    damaged[len(damaged) // 2] ^= 0xFF
+    small.write_bytes(damaged)
+    assert read_replay(small, "stamp") is None
+
+
+def test_replays_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    """They were written by ``numpy.savez``."""
+    path = tmp_path / "replay.npz"
+    np.savez(path, stamp=np.array("stamp"), codes=np.arange(5))
+    found = read_replay(path, "stamp")
+    assert found is not None
+    np.testing.assert_array_equal(found["codes"], np.arange(5))

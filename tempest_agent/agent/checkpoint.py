@@ -16,7 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import torch
@@ -141,20 +141,37 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     return content
 
 
-def write_replay(path: Path, stamp: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_replay(
+    path: Path, stamp: str, arrays: Mapping[str, NDArray[Any]], *, compressed: bool = False
+) -> None:
     """Write a replay snapshot; ``stamp`` ties it to its checkpoint.
+
+    Args:
+        path: of the ``.npz``.
+        stamp: found in the checkpoint too.
+        arrays: what ``ReplayBuffer.arrays`` gave.
+        compressed: deflate it, which takes longer; ``read_replay`` reads both.
 
     Raises:
         UserError: the disk is full or the folder cannot be written.
     """
     try:
         with replacing(path) as file:
-            np.savez(file, stamp=np.array(stamp), **arrays)  # type: ignore[arg-type]
+            _write_arrays(file, {"stamp": np.array(stamp), **arrays}, compressed)
     except OSError as error:
         raise UserError(
             f"cannot write the replay snapshot {path}: {_line(error)}; free some space, or set "
             "run.save_replay=false"
         ) from error
+
+
+def _write_arrays(file: IO[bytes], arrays: Mapping[str, NDArray[Any]], compressed: bool) -> None:
+    """An ``.npz``.  NumPy's own compresses harder: three times as long for a third less."""
+    method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(file, "w", method, compresslevel=1) as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
 
 
 def read_replay(path: Path, stamp: str) -> dict[str, NDArray[Any]] | None:

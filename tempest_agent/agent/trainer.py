@@ -217,7 +217,12 @@ class Trainer:
         stamp = uuid.uuid4().hex
         snapshot = f"replay_{step}.npz" if self.config.run.save_replay else None
         if snapshot is not None:
-            write_replay(self.folder / snapshot, stamp, self.algorithm.replay.arrays())
+            write_replay(
+                self.folder / snapshot,
+                stamp,
+                self.algorithm.replay.arrays(),
+                compressed=self.config.run.compress_replay,
+            )
         score = self.algorithm.collector.free_score
         is_best = score is not None and (self.best_score is None or score > self.best_score)
         if is_best:
