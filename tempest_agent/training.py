@@ -20,6 +20,7 @@ from tempest_agent.config import Config, to_dict
 from tempest_agent.errors import UserError, unknown_name
 from tempest_agent.evaluation import Games, play_games, summary
 from tempest_agent.metrics_log import MetricsLog
+from tempest_agent.metrics_table import metrics_table
 from tempest_agent.players import network_choice
 from tempest_agent.progress import Progress
 from tempest_agent.run_directory import (
@@ -82,8 +83,10 @@ class Session:
         lock: RunLock,
         metrics: MetricsLog | None,
         eval_games: int,
+        verbose: bool = False,
     ) -> None:
         self.folder = folder
+        self._verbose = verbose
         self._trainer = trainer
         self._lock = lock
         self._log = metrics
@@ -95,8 +98,10 @@ class Session:
         trainer.on_checkpoint = self._on_checkpoint
 
     @classmethod
-    def new(cls, config: Config, folder: Path | None, eval_games: int) -> Session:
-        """Begin a run in ``folder``, or in one named after the run.
+    def new(
+        cls, config: Config, folder: Path | None, eval_games: int, verbose: bool = False
+    ) -> Session:
+        """Begin a run in ``folder``, or in one named after the run; ``verbose`` prints tables.
 
         Raises ``UserError`` for a folder in use, and for settings that cannot work here.
         """
@@ -113,11 +118,16 @@ class Session:
             raise
         write_config(run, to_dict(config))
         record_start(run)
-        return cls(trainer, run, lock, MetricsLog(run), eval_games)
+        return cls(trainer, run, lock, MetricsLog(run), eval_games, verbose)
 
     @classmethod
     def resumed(
-        cls, path: Path | None, steps: int | None, eval_games: int, device: str | None = None
+        cls,
+        path: Path | None,
+        steps: int | None,
+        eval_games: int,
+        device: str | None = None,
+        verbose: bool = False,
     ) -> Session:
         """Go on with the run at ``path`` (its folder or a checkpoint in it), or the newest run.
 
@@ -129,6 +139,7 @@ class Session:
             steps: new length of the whole run.
             device: where to go on: ``auto``, ``cpu`` or ``cuda``; else where the run was.
             eval_games: greedy games at every checkpoint.
+            verbose: whether each line of metrics is printed as a table.
 
         Raises:
             UserError: no such run, no usable checkpoint in it, or another process is at it.
@@ -146,7 +157,7 @@ class Session:
         except BaseException:
             lock.release()
             raise
-        return cls(trainer, run, lock, metrics, eval_games)
+        return cls(trainer, run, lock, metrics, eval_games, verbose)
 
     @property
     def total_steps(self) -> int:
@@ -202,6 +213,9 @@ class Session:
     def _on_metrics(self, figures: Mapping[str, float]) -> None:
         steps = int(figures["steps"])
         self._write("train", steps, figures)
+        if self._verbose:
+            self._say(metrics_table(figures))
+            return
         parts = [text.format(figures[name]) for name, text in SHOWN.items() if name in figures]
         self._say(f"{steps:,}: {', '.join(parts)}")
 

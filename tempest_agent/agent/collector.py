@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .drivers import Drivers
+from .game_history import GameHistory
 from .games import Games, Labeller, Step
-from .replay import AGENT, DRIVER_NAMES, EXPERT, EXPLORATION, ReplayBuffer, Rows
+from .play_counts import PlayCounts
+from .replay import EXPERT, EXPLORATION, ReplayBuffer, Rows
 
 Act = Callable[[NDArray[np.int8], NDArray[np.bool_]], tuple[NDArray[np.int8], NDArray[np.uint8]]]
 """Codes ``(N, F)`` and legal zaps ``(N,)`` to knob counts ``(N,)`` and buttons ``(N,)``."""
-
-RECENT_GAMES = 50
 
 
 class Collector:
@@ -41,16 +41,11 @@ class Collector:
         self.games, self.act, self.teacher = games, act, teacher
         self.drivers, self.replay = drivers, replay
         self.episode_start = np.ones(games.num_games, np.bool_)
-        self.free_scores: list[float] = []
-        """Scores of the last finished teacher-free games, oldest first."""
-        self.finished_games = 0
         self.largest_reward = 0.0
+        self.counts = PlayCounts(games.layout.fire_and_zap)
+        self.history = GameHistory(drivers.free)
         self.last_step: Step | None = None
         """What the last decision led to."""
-        self._decisions = np.zeros(3)
-        self._rewards = np.zeros(3)
-        self._agreed = self._compared = 0.0
-        self._own = np.zeros(4)
 
     def collect(self, expert_ratio: float, epsilon_floor: float) -> None:
         """One decision of every game.
@@ -66,7 +61,7 @@ class Collector:
         spin, buttons = self.act(codes, zap_legal)
         if self.teacher:
             label_spin, label_buttons = self.teacher.act(games.images())
-            self._compare(who, spin, buttons, label_spin, label_buttons)
+            self.counts.compare(who, spin, buttons, label_spin, label_buttons)
         else:
             label_spin, label_buttons = np.zeros_like(spin), np.zeros_like(buttons)
         explores, expert = who == EXPLORATION, who == EXPERT
@@ -94,94 +89,59 @@ class Collector:
             )
         )
         self.episode_start = step.game_over | step.terminated
-        if games.layout.fire_and_zap:
-            self._count_habits(who == AGENT, step.spin, step.buttons)
+        self.largest_reward = max(self.largest_reward, float(np.abs(step.reward).max()))
         self.last_step = step
-        self._account(who, step.reward, step.game_over, step.score)
+        self.counts.add(who, step)
+        self.history.add(who, step)
+        if step.game_over.any():
+            self.drivers.forget(step.game_over)
 
     def interrupt(self) -> None:
         """Leave the running games, because they are about to be begun anew from outside."""
         self.replay.end_games(self.games.observe(), self.games.zap_legal())
         self.episode_start[:] = True
         self.drivers.forget(self.episode_start)
+        self.history.forget(self.episode_start)
 
-    def _compare(
-        self,
-        who: NDArray[np.uint8],
-        spin: NDArray[np.int8],
-        buttons: NDArray[np.uint8],
-        label_spin: NDArray[np.int8],
-        label_buttons: NDArray[np.uint8],
-    ) -> None:
-        own = who == AGENT
-        near = np.abs(spin.astype(np.int64) - label_spin) <= 4
-        self._agreed += float(np.count_nonzero(own & near & (buttons == label_buttons)))
-        self._compared += float(np.count_nonzero(own))
-
-    def _count_habits(
-        self, own: NDArray[np.bool_], spin: NDArray[np.int8], buttons: NDArray[np.uint8]
-    ) -> None:
-        habits = (own, own & (spin != 0), own & (buttons & 1 > 0), own & (buttons & 2 > 0))
-        self._own += [np.count_nonzero(habit) for habit in habits]
-
-    def _account(
-        self,
-        who: NDArray[np.uint8],
-        reward: NDArray[np.float32],
-        over: NDArray[np.bool_],
-        score: NDArray[np.int64],
-    ) -> None:
-        self._decisions += np.bincount(who, minlength=3)
-        self._rewards += np.bincount(who, weights=reward, minlength=3)
-        self.largest_reward = max(self.largest_reward, float(np.abs(reward).max()))
-        if over.any():
-            self.finished_games += int(np.count_nonzero(over))
-            self.free_scores += score[over & self.drivers.free].tolist()
-            del self.free_scores[:-RECENT_GAMES]
-            self.drivers.forget(over)
+    @property
+    def free_scores(self) -> list[float]:
+        """Scores of the last finished teacher-free games, oldest first."""
+        return self.history.free_scores
 
     @property
     def free_score(self) -> float | None:
         """Mean score of the last teacher-free games; None before the first has ended."""
-        return float(np.mean(self.free_scores)) if self.free_scores else None
+        return self.history.free_score
+
+    @property
+    def finished_games(self) -> int:
+        """Games finished so far."""
+        return self.history.finished
 
     def read(self) -> dict[str, float]:
-        """Figures since the last call.
-
-        Shares of the decisions and rewards per decision of each driver, how often the student
-        agreed with the teacher, and in which share of its own decisions it turned, fired, zapped.
-        """
-        total = max(self._decisions.sum(), 1.0)
-        figures: dict[str, float] = {}
-        for i, name in enumerate(DRIVER_NAMES):
-            figures[f"share_{name}"] = float(self._decisions[i] / total)
-            if self._decisions[i]:
-                figures[f"reward_{name}"] = float(self._rewards[i] / self._decisions[i])
-        if self._compared:
-            figures["agreement"] = self._agreed / self._compared
-        if self._own[0]:
-            for name, count in zip(("moves", "fires", "zaps"), self._own[1:], strict=True):
-                figures[name] = float(count / self._own[0])
-        self._own[:] = 0.0
-        self._decisions[:] = 0.0
-        self._rewards[:] = 0.0
-        self._agreed = self._compared = 0.0
-        return figures
+        """What the drivers did since the last call, and the figures of the finished games."""
+        return self.counts.read() | self.history.figures()
 
     def state_dict(self) -> dict[str, Any]:
         return {
             "games": self.games.state_dict(),
             "drivers": self.drivers.state_dict(),
             "episode_start": self.episode_start,
-            "free_scores": list(self.free_scores),
-            "finished_games": self.finished_games,
             "largest_reward": self.largest_reward,
+            "counts": self.counts.state_dict(),
+            "history": self.history.state_dict(),
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any], steps: int = 0) -> None:
+        """Go on from ``state_dict``; ``steps`` decisions were played until then."""
         self.games.load_state_dict(state["games"])
         self.drivers.load_state_dict(state["drivers"])
         self.episode_start = np.asarray(state["episode_start"]).astype(np.bool_)
-        self.free_scores = list(state["free_scores"])
-        self.finished_games = int(state["finished_games"])
         self.largest_reward = float(state["largest_reward"])
+        if "history" in state:
+            self.counts.load_state_dict(state["counts"])
+            self.history.load_state_dict(state["history"])
+        else:
+            # Files of earlier versions know the scores alone.
+            scores = [float(score) for score in state["free_scores"]]
+            self.history.load_scores(scores, int(state["finished_games"]), steps)

@@ -35,6 +35,12 @@ class Step(NamedTuple):
     final_codes: NDArray[np.int8]
     """``(N, F)``, the last observation of a truncated game; not to be read elsewhere."""
     final_zap_legal: NDArray[np.bool_]
+    ticks: NDArray[np.int64] | None = None
+    """Frames of the game that the decision lasted, skipped ones included; None means one each."""
+    level: NDArray[np.int64] | None = None
+    """Level that the game is on, the finished one's last where it is over; None is not known."""
+    death_cause: NDArray[np.int8] | None = None
+    """Index into ``DEATH_CAUSES`` where a life was lost, -1 elsewhere; None is not known."""
 
 
 class Games(Protocol):

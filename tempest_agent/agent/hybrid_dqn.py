@@ -15,7 +15,6 @@ import io
 import logging
 import pathlib
 import random
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -44,6 +43,7 @@ from .games import Labeller
 from .imitation import gate
 from .learner import Learner
 from .networks import QNetwork
+from .rates import Rates
 from .replay import ReplayBuffer
 from .schedules import Schedules
 from .targets import choose, return_bound
@@ -171,9 +171,7 @@ class HybridDQN(OffPolicyAlgorithm):
             self.lr_schedule,
             network=self.learner.followers.average,
         ).to(self.device)
-        self._clock = time.perf_counter()
-        self._clock_steps = 0
-        self._clock_updates = 0
+        self._rates = Rates(self.batch_size)
 
     def _setup_learn(
         self,
@@ -245,16 +243,11 @@ class HybridDQN(OffPolicyAlgorithm):
 
     def write_metrics(self) -> dict[str, float]:
         """One line of metrics to the logger and to ``on_metrics``; running figures begin anew."""
-        step, now = self.num_timesteps, time.perf_counter()
-        seconds = max(now - self._clock, 1e-9)
-        updates = self.learner.updates - self._clock_updates
+        step, updates = self.num_timesteps, self.learner.updates
         figures: dict[str, float] = {
             "steps": float(step),
-            "updates": float(self.learner.updates),
+            "updates": float(updates),
             "skipped_updates": float(self.learner.accumulator.skipped),
-            "env_steps_per_second": (step - self._clock_steps) / seconds,
-            "updates_per_second": updates / seconds,
-            "samples_per_second": updates * self.batch_size / seconds,
             "expert_ratio": self.schedules.expert_ratio(step),
             "epsilon": float(self.collector.drivers.epsilon(self.schedules.epsilon(step)).mean()),
             "learning_rate": self.schedules.learning_rate(step),
@@ -262,13 +255,10 @@ class HybridDQN(OffPolicyAlgorithm):
             "imitation_gate": self.imitation_gate(),
             "return_bound": return_bound(self.collector.largest_reward, self.gamma),
             "replay_size": float(len(self.replay)),
-            "games": float(self.collector.finished_games),
+            "replay_fill": self.replay.filled / self.replay.length,
         }
-        if self.collector.free_score is not None:
-            figures["teacher_free_score"] = self.collector.free_score
         figures |= self.collector.read() | self.learner.metrics.read()
-        self._clock, self._clock_steps = now, step
-        self._clock_updates = self.learner.updates
+        figures |= self._rates.read(step, self.collector.history.frames, updates)
         self.last_metrics = figures
         for alarm in alarms(figures):
             log.warning("at %d decisions: %s", step, alarm)
@@ -321,7 +311,7 @@ class HybridDQN(OffPolicyAlgorithm):
         """Go on from ``state_dict``; without ``replay`` the buffer fills up anew first."""
         self.schedules = Schedules.from_dict(state["schedules"])
         self.learner.load_state_dict(state["learner"])
-        self.collector.load_state_dict(state["collector"])
+        self.collector.load_state_dict(state["collector"], int(state["step"]))
         if replay is None:
             self.replay.load_random(state["replay"])
         else:
@@ -337,8 +327,7 @@ class HybridDQN(OffPolicyAlgorithm):
         np.random.set_state({**numpy_state, "state": inner})
         version, internal, gauss = state["random"]["python"]
         random.setstate((version, tuple(internal), gauss))
-        self._clock, self._clock_steps = time.perf_counter(), self.num_timesteps
-        self._clock_updates = self.learner.updates
+        self._rates.restart(self.num_timesteps, self.collector.history.frames, self.learner.updates)
         # SB3 resets the games at the first learn() unless it believes to be in the middle.
         env = self.env
         assert isinstance(env, GamesVecEnv)

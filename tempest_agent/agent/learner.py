@@ -24,6 +24,9 @@ from .spinner import nearest_knot
 from .target_network import Followers
 from .targets import choose
 
+CLIP_EPSILON = 1e-6
+"""What ``torch.nn.utils.clip_grad_norm_`` adds to the norm."""
+
 
 class _Rows(NamedTuple):
     """A batch, or a part of one, on the training device."""
@@ -148,10 +151,18 @@ class Learner:
         self._fast_online.refresh()
         if self.followers.update(self.updates):
             self._fast_target.refresh()
-        self.metrics.mean("grad_norm", self.accumulator.grad_norm)
-        self.metrics.highest("grad_norm_max", self.accumulator.grad_norm)
-        for name, norm in self.accumulator.group_norms.items():
-            self.metrics.mean(f"grad_norm_{name}", norm)
+        metrics, norm = self.metrics, self.accumulator.grad_norm
+        metrics.mean("grad_norm", norm)
+        metrics.highest("grad_norm_max", norm)
+        for name, part in self.accumulator.group_norms.items():
+            metrics.mean(f"grad_norm_{name}", part)
+        # What the clipping by norm has multiplied the gradient with.
+        ratio = (self.learner.max_grad_norm / (norm + CLIP_EPSILON)).clamp(max=1.0)
+        metrics.mean("clip_ratio", ratio)
+        metrics.mean("clip_share", (ratio < 1.0).float())
+        age = torch.tensor(self.followers.target_age)
+        metrics.mean("target_age", age)
+        metrics.highest("target_age_max", age)
 
     def _targets(self, batch: Batch) -> Target:
         target = self.bootstrap(batch)
@@ -159,6 +170,7 @@ class Learner:
         metrics.mean("target_mean", target.raw.sum(), count)
         metrics.highest("target_max", target.raw.abs().max())
         below, above = target.below.sum(), target.above.sum()
+        metrics.total("target_clip_hits", below + above)
         metrics.mean("target_clip_share", below + above, count)
         metrics.mean("target_clip_low_share", below, count)
         metrics.mean("target_clip_high_share", above, count)
@@ -212,6 +224,9 @@ class Learner:
             head = self._spinner_loss(rows, heads.detached(), proposals, imitation)
             loss = loss + self.learner.spinner_weight * head
             self.metrics.mean("spinner_loss", head)
+            # A dead head proposes the same turn in every state.
+            spread = proposals.detach().float().std(dim=0, correction=0).mean()
+            self.metrics.mean("spinner_spread", spread)
         return loss, (predicted.detach() - rows.target).abs()
 
     def _imitation(self, rows: _Rows, heads: Heads, labels: float) -> Tensor:
@@ -265,6 +280,8 @@ class Learner:
             "optimizer": self.optimizer.state_dict(),
             "accumulator": self.accumulator.state_dict(),
             "updates": self.updates,
+            "target_age": self.followers.target_age,
+            "metrics": self.metrics.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -274,4 +291,9 @@ class Learner:
         self.optimizer.load_state_dict(state["optimizer"])
         self.accumulator.load_state_dict(state["accumulator"])
         self.updates = int(state["updates"])
+        # Files of earlier versions have no age; this one is exact if the target is copied whole.
+        age = self.updates % self.learner.target_update_interval
+        self.followers.target_age = float(state.get("target_age", age))
+        if "metrics" in state:
+            self.metrics.load_state_dict(state["metrics"], self.device)
         self._make_copies()

@@ -1,6 +1,8 @@
-"""Means, maxima and minima that stay on the device until a line of metrics is written."""
+"""Means, sums, maxima and minima that stay on the device until a line of metrics is written."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,6 +13,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._sums: dict[str, tuple[Tensor, Tensor | float]] = {}
+        self._totals: dict[str, Tensor] = {}
         self._highest: dict[str, Tensor] = {}
         self._lowest: dict[str, Tensor] = {}
 
@@ -21,6 +24,12 @@ class Metrics:
             self._sums[name] = (total.detach().clone(), count)
         else:
             self._sums[name] = (before[0] + total.detach(), before[1] + count)
+
+    def total(self, name: str, value: Tensor) -> None:
+        """Add ``value`` to the sum ``name``."""
+        before = self._totals.get(name)
+        value = value.detach().clone()
+        self._totals[name] = value if before is None else before + value
 
     def highest(self, name: str, value: Tensor) -> None:
         """Keep the largest ``value``."""
@@ -41,7 +50,29 @@ class Metrics:
             rows = float(count)
             if rows > 0:
                 figures[name] = float(total) / rows
-        figures |= {name: float(value) for name, value in self._highest.items()}
-        figures |= {name: float(value) for name, value in self._lowest.items()}
-        self._sums, self._highest, self._lowest = {}, {}, {}
+        for kept in (self._totals, self._highest, self._lowest):
+            figures |= {name: float(value) for name, value in kept.items()}
+        self._sums, self._totals, self._highest, self._lowest = {}, {}, {}, {}
         return figures
+
+    def state_dict(self) -> dict[str, Any]:
+        """The running figures as tensors and floats."""
+        return {
+            "sums": {name: [total, float(count)] for name, (total, count) in self._sums.items()},
+            "totals": dict(self._totals),
+            "highest": dict(self._highest),
+            "lowest": dict(self._lowest),
+        }
+
+    def load_state_dict(self, state: dict[str, Any], device: torch.device) -> None:
+        """Go on from ``state_dict`` with the figures on ``device``."""
+        self._sums = {
+            name: (total.to(device), count) for name, (total, count) in state["sums"].items()
+        }
+        for kept, name in (
+            (self._totals, "totals"),
+            (self._highest, "highest"),
+            (self._lowest, "lowest"),
+        ):
+            kept.clear()
+            kept.update({figure: value.to(device) for figure, value in state[name].items()})

@@ -25,6 +25,10 @@ class Followers(Generic[Network]):
         tau: share of the online weights taken over at a move.
         interval: updates between two moves of the target.
         ema_decay: decay of the average per update.
+
+    Attributes:
+        target_age: mean age of the target's weights in updates: each move leaves the share
+            ``1 - tau`` of them as old as they were.
     """
 
     def __init__(self, online: Network, tau: float, interval: int, ema_decay: float) -> None:
@@ -34,6 +38,7 @@ class Followers(Generic[Network]):
         self.ema_decay = ema_decay
         # In evaluation mode: noisy layers judge and play with their mean weights.
         self.target = copy.deepcopy(online).requires_grad_(False).eval()
+        self.target_age = 0.0
         self.average = copy.deepcopy(online).requires_grad_(False).eval()
 
     @torch.no_grad()
@@ -44,7 +49,9 @@ class Followers(Generic[Network]):
         decay = min(self.ema_decay, (1.0 + updates) / (10.0 + updates))
         torch._foreach_lerp_(_tensors(self.average), online, 1.0 - decay)
         moves = updates % self.interval == 0
+        self.target_age += 1.0
         if moves:
+            self.target_age *= 1.0 - self.tau
             torch._foreach_lerp_(_tensors(self.target), online, self.tau)
         return moves
 

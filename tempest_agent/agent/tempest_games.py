@@ -84,6 +84,7 @@ class TempestGames:
         """One decision of every game, ``frame_skip`` ticks."""
         batch, game = self._batch, self.game
         legal = self.zap_legal()
+        ticks_before = batch.games["ticks"].astype(np.int64)
         with machine_errors():
             points, terminated, truncated = batch.step(spin, buttons)
         over = terminated | truncated
@@ -108,7 +109,15 @@ class TempestGames:
             buttons=taken.copy(),
             final_codes=batch.last_codes,
             final_zap_legal=batch.last_codes[:, ZAP_LEGAL_FEATURE] > 0,
+            ticks=records["ticks"] - ticks_before,
+            level=np.where(over, self.levels(batch.last_ram), self.levels()),
+            death_cause=records["step_death"].copy(),
         )
+
+    def levels(self, images: NDArray[np.void] | None = None) -> NDArray[np.int64]:
+        """Level (from 1) of each image, int64 ``(N,)``; of the present states if left out."""
+        ram = self._batch.ram if images is None else images
+        return ram["cur_wave"].astype(np.int64) + 1
 
     def state_dict(self) -> dict[str, Any]:
         batch = self._batch

@@ -66,6 +66,9 @@ NEWEST = "newest run"
     show_default=True,
     help="Greedy games played at every checkpoint; 0 for none.",
 )
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Print all figures as a table at each line of metrics."
+)
 @backend_option
 @json_option
 @click.pass_context
@@ -81,6 +84,7 @@ def train(
     resume: str | None,
     overrides: tuple[str, ...],
     eval_games: int,
+    verbose: bool,
     as_json: bool,
     **machine_options: Any,
 ) -> None:
@@ -95,11 +99,11 @@ def train(
     chosen += _machine_settings(**machine_options)
     with only_results_on_stdout():
         if resume is None:
-            session = _new(source, [*chosen, *overrides], run_dir, eval_games)
+            session = _new(source, [*chosen, *overrides], run_dir, eval_games, verbose)
         else:
             _refuse_changes(context)
             path = None if resume == NEWEST else Path(resume)
-            session = _resumed(path or run_dir, steps, eval_games, device)
+            session = _resumed(path or run_dir, steps, eval_games, device, verbose)
         result = session.run()
     if as_json:
         print_json(result)
@@ -177,7 +181,11 @@ def _machine_settings(
 
 
 def _new(
-    source: str | None, overrides: list[str], run_dir: Path | None, eval_games: int
+    source: str | None,
+    overrides: list[str],
+    run_dir: Path | None,
+    eval_games: int,
+    verbose: bool,
 ) -> Session:
     from tempest_agent.config import ConfigError, load_config
 
@@ -188,10 +196,12 @@ def _new(
 
     from tempest_agent.training import Session
 
-    return Session.new(config, run_dir, eval_games)
+    return Session.new(config, run_dir, eval_games, verbose)
 
 
-def _resumed(path: Path | None, steps: int | None, eval_games: int, device: str | None) -> Session:
+def _resumed(
+    path: Path | None, steps: int | None, eval_games: int, device: str | None, verbose: bool
+) -> Session:
     from tempest_agent.training import Session
 
-    return Session.resumed(path, steps, eval_games, device)
+    return Session.resumed(path, steps, eval_games, device, verbose)
