@@ -18,7 +18,7 @@ def metrics_table(figures: Mapping[str, float]) -> str:
     rows: dict[str, float | int] = {}
     for name, value in figures.items():
         group = BY_NAME[name].group if name in BY_NAME else "others"
-        whole = float(value).is_integer() or 1000.0 <= abs(value) < float("inf")
+        whole = float(value).is_integer() or 999.5 <= abs(value) < float("inf")
         rows[f"{group}/{name}"] = round(value) if whole else value
     text = io.StringIO()
     HumanOutputFormat(text).write(rows, dict.fromkeys(rows, ()))
