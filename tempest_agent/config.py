@@ -156,6 +156,11 @@ class ReplayConfig:
     """What is remembered and how it is sampled."""
 
     capacity: int = setting(400_000, "Decisions that are kept.", low=1)
+    storage: str = setting(
+        "auto",
+        "Memory it lives in; auto is the training device's where that is a GPU and it fits.",
+        choices=("auto", "host", "device"),
+    )
     learning_starts: int = setting(10_000, "Decisions played before the first update.", low=1)
     prioritised: bool = setting(False, "Whether surprising rows are sampled more often.")
     priority_exponent: float = setting(0.5, "Power of the priority (alpha).", low=0.0, high=1.0)

@@ -190,6 +190,7 @@ class Session:
         ):
             self._progress.message(f"run {self.folder}, {trainer.steps:,} of {total:,} decisions")
             self._progress.message(f"network: {trainer.network_size}")
+            self._progress.message(f"replay: {trainer.algorithm.replay.memory}")
             self._progress.message(MEANING)
             if self._measures_teacher():
                 self._progress.message("measuring the teacher ...")

@@ -85,6 +85,7 @@ VARIANTS = [
     ("learner.trace=retrace", "learner.n_steps=3", "learner.gamma=0.9"),
     ("learner.train_freq=3", "learner.gradient_steps=2", "learner.n_steps=4", "learner.gamma=0.9"),
     ("run.compress_replay=false",),
+    ("replay.storage=device", "replay.prioritised=true", "replay.expert_share=0.3"),
 ]
 
 

@@ -6,10 +6,9 @@ and ``target_clip``; the form of a target follows from ``loss`` (see ``distribut
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from tempest_agent.config import Config
@@ -18,7 +17,7 @@ from .actions import pair_mask, to_unit
 from .inference import InferenceCopy
 from .munchausen import log_policy, soft_bootstrap
 from .networks import Heads, QNetwork
-from .replay import Batch, Path
+from .replay_rows import Batch, Column, Path, to_device
 from .rescaling import rescale, restore
 from .retrace import exploration_chance, policy_chance, retrace, trace_weights
 from .targets import choose, clamp_target, n_step_target
@@ -155,7 +154,7 @@ class Bootstrap:
         numbers = self.network.numbers_at(heads, pair, position)
         return restore(self.network.distribution.mean(numbers), self.learner.value_rescaling)
 
-    def observation(self, codes: NDArray[Any]) -> Tensor:
+    def observation(self, codes: Column) -> Tensor:
         """Codes ``(B, F)`` as features on the device, float32."""
         features = self._here(codes).to(torch.float32)
         # What is stored as it is may still be the replay's own memory.
@@ -164,8 +163,8 @@ class Bootstrap:
     def _legal(self, zap_legal: Tensor) -> Tensor:
         return pair_mask(zap_legal, self.layout.num_pairs)
 
-    def _position(self, spin: NDArray[Any]) -> Tensor:
+    def _position(self, spin: Column) -> Tensor:
         return to_unit(self._here(spin), self.layout.counts)
 
-    def _here(self, array: NDArray[Any]) -> Tensor:
-        return torch.from_numpy(array).to(self.device)
+    def _here(self, column: Column) -> Tensor:
+        return to_device(column, self.device)

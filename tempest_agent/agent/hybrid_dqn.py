@@ -45,6 +45,7 @@ from .learner import Learner
 from .networks import QNetwork
 from .rates import Rates
 from .replay import ReplayBuffer
+from .replay_storage import make_replay
 from .schedules import Schedules
 from .targets import choose, return_bound
 from .vec_env import GamesVecEnv
@@ -149,19 +150,8 @@ class HybridDQN(OffPolicyAlgorithm):
             raise UserError("HybridDQN was given no games; pass a GamesVecEnv")
         self.schedules = Schedules.of(config)
         self.learner = Learner(env.games.layout, config, self.device)
-        self.replay = ReplayBuffer(
-            config.replay.capacity,
-            env.num_envs,
-            env.games.layout.num_features,
-            n_steps=config.learner.n_steps,
-            gamma=config.learner.gamma,
-            trace=config.learner.trace,
-            seed=int(seeds[0]),
-            prioritised=config.replay.prioritised,
-            priority_exponent=config.replay.priority_exponent,
-            death_boost=config.replay.death_boost,
-            death_window=config.replay.death_window,
-            expert_share=config.replay.expert_share,
+        self.replay = make_replay(
+            config, env.games.layout, env.num_envs, int(seeds[0]), self.device
         )
         drivers = Drivers(env.num_envs, config.teacher, config.exploration, int(seeds[1]))
         self.collector = Collector(env.games, self.learner.act, self.teacher, drivers, self.replay)
@@ -231,8 +221,8 @@ class HybridDQN(OffPolicyAlgorithm):
             errors = self.learner.update(batch, self.schedules.learning_rate(step), weight)
             self.replay.update_priorities(batch.rows, errors)
             ages = self.replay.ages(batch.rows)
-            self.learner.metrics.mean("sample_age", torch.tensor(float(ages.mean())))
-            self.learner.metrics.highest("sample_age_max", torch.tensor(float(ages.max())))
+            self.learner.metrics.mean("sample_age", torch.as_tensor(ages).double().mean())
+            self.learner.metrics.highest("sample_age_max", torch.as_tensor(ages).max())
         self._n_updates = self.learner.updates
 
     def imitation_gate(self) -> float:

@@ -18,7 +18,7 @@ from .imitation import cross_entropy, margin, resemblance
 from .inference import InferenceCopy
 from .metrics import Metrics
 from .networks import Heads, Layout, QNetwork
-from .replay import DRIVER_NAMES, Batch
+from .replay_rows import DRIVER_NAMES, Batch, Column, to_device
 from .rescaling import restore
 from .spinner import nearest_knot
 from .target_network import Followers
@@ -48,9 +48,13 @@ class _Rows(NamedTuple):
     """1 where the label can be followed."""
 
 
-def _usable_labels(batch: Batch) -> NDArray[np.bool_]:
+def _usable_labels(batch: Batch) -> Any:
     """Which labels can be followed: a teacher may press a zap that would do nothing."""
     return batch.labelled & (batch.zap_legal | (batch.label_buttons < ZAP_PAIRS[0]))
+
+
+def _at_least_one(count: Tensor | float) -> Tensor | float:
+    return count.clamp(min=1.0) if isinstance(count, Tensor) else max(count, 1.0)
 
 
 class Learner:
@@ -111,7 +115,7 @@ class Learner:
         buttons: NDArray[np.uint8] = choice.pair.to(torch.uint8).cpu().numpy()
         return spin, buttons
 
-    def update(self, batch: Batch, learning_rate: float, imitation: float) -> NDArray[np.float32]:
+    def update(self, batch: Batch, learning_rate: float, imitation: float) -> Column:
         """One optimiser step.
 
         Args:
@@ -120,12 +124,15 @@ class Learner:
             imitation: gate of the imitation terms, 0 to 1.
 
         Returns:
-            Absolute errors ``(B,)`` for the priorities.
+            Absolute errors ``(B,)`` for the priorities: an array, or a tensor on the device where
+            ``batch`` is made of tensors.
         """
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         count = len(batch.rows)
-        labels = float(np.count_nonzero(_usable_labels(batch)))
+        usable = _usable_labels(batch)
+        # Not read back from the device, which would make this wait for the update before it.
+        labels = usable.sum() if isinstance(usable, Tensor) else float(np.count_nonzero(usable))
         # array_split semantics: the first parts are one row longer when it does not divide.
         parts = torch.tensor_split(torch.arange(count), self.learner.gradient_accumulation_steps)
         errors = torch.empty(count, device=self.device)
@@ -142,6 +149,8 @@ class Learner:
             self._advance()
         elif self.accumulator.fell_back:
             self._make_copies()
+        if isinstance(batch.rows, Tensor):
+            return errors
         host: NDArray[np.float32] = errors.cpu().numpy()
         return host
 
@@ -178,8 +187,8 @@ class Learner:
         return target
 
     def _rows(self, batch: Batch, target: Target) -> _Rows:
-        def here(array: NDArray[Any]) -> Tensor:
-            return torch.from_numpy(array).to(self.device)
+        def here(column: Column) -> Tensor:
+            return to_device(column, self.device)
 
         position = to_unit(here(batch.spin), self.layout.counts)
         if self.network.spinner_head == "knots":
@@ -200,7 +209,7 @@ class Learner:
             usable=here(_usable_labels(batch)).to(torch.float32),
         )
 
-    def _loss(self, rows: _Rows, imitation: float, labels: float) -> tuple[Tensor, Tensor]:
+    def _loss(self, rows: _Rows, imitation: float, labels: Tensor | float) -> tuple[Tensor, Tensor]:
         """Mean loss and absolute errors ``(B,)`` of a micro-batch.
 
         ``labels``: usable labels that it would have if they lay evenly over the micro-batches; the
@@ -229,7 +238,7 @@ class Learner:
             self.metrics.mean("spinner_spread", spread)
         return loss, (predicted.detach() - rows.target).abs()
 
-    def _imitation(self, rows: _Rows, heads: Heads, labels: float) -> Tensor:
+    def _imitation(self, rows: _Rows, heads: Heads, labels: Tensor | float) -> Tensor:
         learner = self.learner
         alike = resemblance(
             rows.label_pair, rows.label_position, self.online.num_knots, learner.imitation_width
@@ -241,7 +250,7 @@ class Learner:
             each = cross_entropy(heads.values, rows.legal, alike, learner.imitation_temperature)
         each = torch.where(usable > 0, each, 0.0)
         self.metrics.mean("imitation_loss", each.sum(), usable.sum().detach())
-        return each.sum() / max(labels, 1.0)
+        return each.sum() / _at_least_one(labels)
 
     def _spinner_loss(
         self, rows: _Rows, heads: Heads, proposals: Tensor, imitation: float

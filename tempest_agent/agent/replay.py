@@ -32,162 +32,54 @@ total, so no region of the buffer is missed by chance.  A new row has the larges
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.compiled import kernel
 from tempest_agent.envs.free_memory import USABLE, available_memory
 from tempest_agent.errors import UserError
 
+from .replay_rows import (
+    AGENT,
+    ASIDE,
+    BEFORE_DEATH,
+    DRIVER_NAMES,
+    DRIVER_SHIFT,
+    EPISODE_START,
+    EXPERT,
+    EXPLORATION,
+    LABELLED,
+    TERMINATED,
+    TRUNCATED,
+    ZAP_LEGAL,
+    Batch,
+    Column,
+    Path,
+    Rows,
+    assemble,
+)
 from .sum_tree import SumTree
 
-AGENT, EXPLORATION, EXPERT = range(3)
-DRIVER_NAMES = ("agent", "exploration", "expert")
+__all__ = [
+    "AGENT",
+    "DRIVER_NAMES",
+    "EXPERT",
+    "EXPLORATION",
+    "Batch",
+    "Path",
+    "ReplayBuffer",
+    "Rows",
+    "check_memory",
+]
 
-TERMINATED, TRUNCATED, EPISODE_START, ZAP_LEGAL = 1, 2, 4, 8
-DRIVER_SHIFT = 4
-LABELLED = 64
-BEFORE_DEATH = 128
+PRIORITY_FLOOR = 1e-3
+SMALL_COLUMNS = ("spin", "buttons", "reward", "flags", "label_spin", "label_buttons")
+"""All columns but the observations."""
 
-_NO_ROW = -1
-_ASIDE = -2
-_PRIORITY_FLOOR = 1e-3
 _EXPERT_TRIES = 50
 """Rounds of draws after which a batch goes without some of its teacher's rows: they are rare."""
-
-
-class Rows(NamedTuple):
-    """One decision of each of N games, to be added."""
-
-    codes: NDArray[np.int8]
-    """``(N, F)`` observation codes; code / 127 is the feature."""
-    spin: NDArray[np.int8]
-    """``(N,)`` executed knob counts."""
-    buttons: NDArray[np.uint8]
-    """``(N,)`` executed buttons."""
-    reward: NDArray[np.float32]
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
-    episode_start: NDArray[np.bool_]
-    zap_legal: NDArray[np.bool_]
-    driver: NDArray[np.uint8]
-    label_spin: NDArray[np.int8]
-    label_buttons: NDArray[np.uint8]
-    labelled: NDArray[np.bool_]
-    final_codes: NDArray[np.int8]
-    """``(N, F)``; read only where truncated and not terminated."""
-    final_zap_legal: NDArray[np.bool_]
-
-
-class Path(NamedTuple):
-    """The n decisions that each of B returns is made of, the first one included."""
-
-    codes: NDArray[np.int8]
-    """``(B, n, F)`` observations they were made on; anything where not ``valid``."""
-    spin: NDArray[np.int8]
-    """``(B, n)``, like all that follow."""
-    buttons: NDArray[np.uint8]
-    zap_legal: NDArray[np.bool_]
-    driver: NDArray[np.uint8]
-    reward: NDArray[np.float32]
-    valid: NDArray[np.float32]
-    """1 for decisions of the return, 0 behind its end."""
-
-
-class Batch(NamedTuple):
-    """B sampled starts.  The arrays are reused by the next call of ``sample``."""
-
-    codes: NDArray[np.int8]
-    next_codes: NDArray[np.int8]
-    """Where to bootstrap; meaningless where ``discounts`` is 0."""
-    spin: NDArray[np.int8]
-    buttons: NDArray[np.uint8]
-    returns: NDArray[np.float32]
-    discounts: NDArray[np.float32]
-    """gamma to the power of the row's own horizon; 0 after a termination."""
-    horizons: NDArray[np.int64]
-    zap_legal: NDArray[np.bool_]
-    next_zap_legal: NDArray[np.bool_]
-    driver: NDArray[np.uint8]
-    label_spin: NDArray[np.int8]
-    label_buttons: NDArray[np.uint8]
-    labelled: NDArray[np.bool_]
-    weights: NDArray[np.float32]
-    """Importance weights, at most 1; all 1 when sampling is uniform."""
-    rows: NDArray[np.int64]
-    """Flat row numbers, for ``update_priorities``."""
-    path: Path | None = None
-    """The decisions of each return; only for retrace."""
-
-    def part(self, first: int, last: int) -> Batch:
-        """Rows ``first`` to ``last - 1``, without copying."""
-        columns = self._asdict()
-        path = columns.pop("path")
-        parts: dict[str, Any] = {name: column[first:last] for name, column in columns.items()}
-        if path is not None:
-            parts["path"] = Path(*(column[first:last] for column in path))
-        return Batch(**parts)
-
-
-@kernel
-def _assemble(
-    rows: NDArray[np.int64],
-    codes: NDArray[np.int8],
-    reward: NDArray[np.float32],
-    flags: NDArray[np.uint8],
-    newest: int,
-    n_steps: int,
-    gamma: float,
-    cut: bool,
-    out_codes: NDArray[np.int8],
-    out_next: NDArray[np.int8],
-    out_returns: NDArray[np.float32],
-    out_discounts: NDArray[np.float32],
-    out_horizons: NDArray[np.int64],
-    out_boot: NDArray[np.int64],
-) -> None:
-    length, games, features = codes.shape
-    for i in range(rows.size):
-        t = rows[i] // games
-        game = rows[i] % games
-        for f in range(features):
-            out_codes[i, f] = codes[t, game, f]
-        total = 0.0
-        discount = 1.0
-        steps = 0
-        boot = _NO_ROW
-        last = t
-        while True:
-            total += discount * reward[t, game]
-            discount *= gamma
-            steps += 1
-            last = t
-            flag = flags[t, game]
-            if flag & TERMINATED:
-                discount = 0.0
-                break
-            if flag & TRUNCATED:
-                boot = _ASIDE
-                break
-            t = (t + 1) % length
-            others = cut and ((flags[t, game] >> DRIVER_SHIFT) & 3) != AGENT
-            if steps == n_steps or t == newest or others:
-                boot = t * games + game
-                break
-        if boot >= 0:
-            for f in range(features):
-                out_next[i, f] = codes[t, game, f]
-        elif boot == _NO_ROW:
-            for f in range(features):
-                out_next[i, f] = 0
-        else:
-            boot = _ASIDE - (last * games + game)
-        out_returns[i] = total
-        out_discounts[i] = discount
-        out_horizons[i] = steps
-        out_boot[i] = boot
 
 
 class ReplayBuffer:
@@ -246,9 +138,11 @@ class ReplayBuffer:
         self.expert_share = expert_share
         numbers = num_features * np.dtype(stored).itemsize
         numbers += 2 * (np.dtype(stored_counts).itemsize - 1)
-        check_memory(length * num_envs, self.bytes_per_row(numbers, prioritised))
+        self.row_bytes = self.bytes_per_row(numbers, prioritised)
+        self._check_memory(length * num_envs)
         shape = (length, num_envs)
-        self.codes: NDArray[Any] = np.zeros((*shape, num_features), stored)
+        self.stored = np.dtype(stored)
+        self.codes = self._allocate((*shape, num_features))
         self.spin: NDArray[Any] = np.zeros(shape, stored_counts)
         self.buttons = np.zeros(shape, np.uint8)
         self.reward = np.zeros(shape, np.float32)
@@ -260,9 +154,46 @@ class ReplayBuffer:
         self.position = 0
         self.filled = 0
         self.random = np.random.default_rng(seed)
-        self.tree = SumTree(length * num_envs) if prioritised else None
-        self.largest_error = 1.0
+        self.tree: Any = self._make_tree(length * num_envs) if prioritised else None
+        self.largest_error: Any = 1.0
         self._columns = np.arange(num_envs)
+
+    def _check_memory(self, rows: int) -> None:
+        check_memory(rows, self.row_bytes)
+
+    def _make_tree(self, rows: int) -> Any:
+        """What remembers priorities."""
+        return SumTree(rows)
+
+    def _allocate(self, shape: tuple[int, ...]) -> Any:
+        """Room for the observations."""
+        return np.zeros(shape, self.stored)
+
+    def _store(self, t: int | slice, codes: NDArray[Any]) -> None:
+        self.codes[t] = codes
+
+    def _stored_codes(self) -> NDArray[Any]:
+        codes: NDArray[Any] = self.codes[: self.filled]
+        return codes
+
+    def _keep_aside(self, row: int, codes: NDArray[Any], zap_legal: bool) -> None:
+        """Remember what the game truncated at ``row`` was left at."""
+        self.aside[row] = codes.copy(), zap_legal
+
+    def _drop_aside(self, row: int) -> None:
+        self.aside.pop(row, None)
+
+    @property
+    def memory(self) -> str:
+        """What a full buffer takes, for people."""
+        rows = self.length * self.num_envs
+        total = rows * self.row_bytes / 1e6
+        return f"{rows:,} rows of {self.row_bytes:,} bytes, {total:,.0f} MB of {self.where}"
+
+    @property
+    def where(self) -> str:
+        """Whose memory that is."""
+        return "the host"
 
     @staticmethod
     def bytes_per_row(num_features: int, prioritised: bool = False) -> int:
@@ -276,7 +207,7 @@ class ReplayBuffer:
     def add(self, rows: Rows) -> None:
         """Store one decision of every game, over the oldest ones when full."""
         t = self.position
-        self.codes[t] = rows.codes
+        self._store(t, rows.codes)
         self.spin[t] = rows.spin
         self.buttons[t] = rows.buttons
         self.reward[t] = rows.reward
@@ -291,17 +222,13 @@ class ReplayBuffer:
         first = t * self.num_envs
         if self.aside:
             for row in range(first, first + self.num_envs):
-                self.aside.pop(row, None)
+                self._drop_aside(row)
         for game in np.flatnonzero(rows.truncated & ~rows.terminated):
-            self.aside[first + int(game)] = (
-                rows.final_codes[game].copy(),
-                bool(rows.final_zap_legal[game]),
+            self._keep_aside(
+                first + int(game), rows.final_codes[game], bool(rows.final_zap_legal[game])
             )
         self.flags[t] = flags
-        if self.tree is not None:
-            if self.death_boost > 1.0 and rows.terminated.any():
-                self._boost(self.tree, t, np.flatnonzero(rows.terminated))
-            self._prioritise_new(self.tree, t)
+        self._prioritise(t, rows.terminated)
         self.position = (t + 1) % self.length
         self.filled = min(self.filled + 1, self.length)
 
@@ -318,18 +245,27 @@ class ReplayBuffer:
         for game in np.flatnonzero(self.flags[newest] & (TERMINATED | TRUNCATED) == 0):
             self.flags[newest, game] |= TRUNCATED
             row = newest * self.num_envs + int(game)
-            self.aside[row] = codes[game].copy(), bool(zap_legal[game])
+            self._keep_aside(row, codes[game], bool(zap_legal[game]))
 
-    def _prioritise_new(self, tree: SumTree, t: int) -> None:
+    def _prioritise(self, t: int, terminated: NDArray[np.bool_]) -> None:
+        """Priorities of the rows that were just stored at ``t``, and of those before them."""
+        if self.tree is None:
+            return
+        if self.death_boost > 1.0 and terminated.any():
+            for rows in self._before_death(t, np.flatnonzero(terminated)):
+                # The newest rows have no priority yet and get theirs with the factor.
+                self.tree.scale(rows, self.death_boost**self.priority_exponent)
+        self._prioritise_new(self.tree, t)
+
+    def _prioritise_new(self, tree: Any, t: int) -> None:
         here = t * self.num_envs + self._columns
         tree.set(here, np.zeros(self.num_envs))
         if self.filled:
             before = ((t - 1) % self.length) * self.num_envs + self._columns
             tree.set(before, self._priorities(before, np.full(self.num_envs, self.largest_error)))
 
-    def _boost(self, tree: SumTree, t: int, games: NDArray[np.int64]) -> None:
-        """Mark the decisions of ``games`` that led to their termination at row ``t``."""
-        factor = self.death_boost**self.priority_exponent
+    def _before_death(self, t: int, games: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        """Mark the decisions of ``games`` that led to their termination at ``t``; their rows."""
         alive = games
         for back in range(min(self.death_window, self.filled + 1, self.length)):
             at = (t - back) % self.length
@@ -338,9 +274,7 @@ class ReplayBuffer:
                 alive = alive[self.flags[at, alive] & (TERMINATED | TRUNCATED) == 0]
             fresh = alive[self.flags[at, alive] & BEFORE_DEATH == 0]
             self.flags[at, fresh] |= BEFORE_DEATH
-            rows = at * self.num_envs + fresh
-            # The newest rows have no priority yet and get theirs with the factor.
-            tree.set(rows, tree.priorities[rows] * factor)
+            yield at * self.num_envs + fresh
 
     def _priorities(
         self, rows: NDArray[np.int64], errors: NDArray[np.float64]
@@ -351,11 +285,10 @@ class ReplayBuffer:
         priorities: NDArray[np.float64] = errors**self.priority_exponent
         return priorities
 
-    def ages(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def ages(self, rows: Column) -> Column:
         """Decisions of all games that were played since each of ``rows``."""
         newest = (self.position - 1) % self.length
-        ages: NDArray[np.int64] = (newest - rows // self.num_envs) % self.length * self.num_envs
-        return ages
+        return (newest - rows // self.num_envs) % self.length * self.num_envs
 
     def sample(self, count: int, importance: float = 1.0) -> Batch:
         """``count`` starts with their n-step returns.
@@ -408,22 +341,22 @@ class ReplayBuffer:
 
     def _batch(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Batch:
         count = rows.size
-        codes = np.empty((count, self.num_features), self.codes.dtype)
+        codes = np.empty((count, self.num_features), self.stored)
         following = np.empty_like(codes)
         returns = np.empty(count, np.float32)
         discounts = np.empty(count, np.float32)
         horizons = np.empty(count, np.int64)
         boot = np.empty(count, np.int64)
         newest = (self.position - 1) % self.length
-        _assemble(
+        assemble(
             rows, self.codes, self.reward, self.flags, newest, self.n_steps, self.gamma, self.cut,
             codes, following, returns, discounts, horizons, boot,
         )  # fmt: skip
         flat = self.flags.reshape(-1)
         flags = flat[rows]
         next_zap = (flat[np.maximum(boot, 0)] & ZAP_LEGAL) > 0
-        for i in np.flatnonzero(boot <= _ASIDE):
-            following[i], next_zap[i] = self.aside[int(_ASIDE - boot[i])]
+        for i in np.flatnonzero(boot <= ASIDE):
+            following[i], next_zap[i] = self.aside[int(ASIDE - boot[i])]
         return Batch(
             codes, following, self.spin.reshape(-1)[rows], self.buttons.reshape(-1)[rows],
             returns, discounts, horizons, (flags & ZAP_LEGAL) > 0, next_zap,
@@ -446,29 +379,26 @@ class ReplayBuffer:
             valid=(step < horizons[:, None]).astype(np.float32),
         )
 
-    def update_priorities(
-        self, rows: NDArray[np.int64], errors: NDArray[np.float32] | NDArray[np.float64]
-    ) -> None:
+    def update_priorities(self, rows: Any, errors: Any) -> None:
         """Remember the absolute errors of sampled ``rows``; nothing to do when uniform."""
         if self.tree is None:
             return
-        magnitude = np.abs(errors).astype(np.float64) + _PRIORITY_FLOOR
+        magnitude = np.abs(errors).astype(np.float64) + PRIORITY_FLOOR
         self.largest_error = max(self.largest_error, float(magnitude.max()))
         self.tree.set(rows, self._priorities(rows, magnitude))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All stored rows as plain arrays, for a snapshot."""
         kept = sorted(self.aside)
-        codes = np.zeros((len(kept), self.num_features), self.codes.dtype)
+        codes = np.zeros((len(kept), self.num_features), self.stored)
         legal = np.zeros(len(kept), np.bool_)
         for i, row in enumerate(kept):
             codes[i], legal[i] = self.aside[row]
-        out: dict[str, NDArray[Any]] = {
-            name: getattr(self, name)[: self.filled] for name in _STORED
-        }
+        out: dict[str, NDArray[Any]] = {"codes": self._stored_codes()}
+        out |= {name: getattr(self, name)[: self.filled] for name in SMALL_COLUMNS}
         out |= {"aside_rows": np.array(kept, np.int64), "aside_codes": codes, "aside_zap": legal}
         if self.tree is not None:
-            out["priorities"] = self.tree.priorities
+            out["priorities"] = self.tree.numpy()
         return out
 
     def state_dict(self) -> dict[str, Any]:
@@ -477,7 +407,7 @@ class ReplayBuffer:
             "position": self.position,
             "filled": self.filled,
             "random": self.random.bit_generator.state,
-            "largest_priority": self.largest_error,
+            "largest_priority": float(self.largest_error),
         }
 
     def load(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
@@ -492,14 +422,14 @@ class ReplayBuffer:
                 f"the replay snapshot has shape {arrays['codes'].shape}, this run needs "
                 f"{(self.filled, self.num_envs, self.num_features)}; resume with the same settings"
             )
-        for name in _STORED:
+        self._store(slice(0, self.filled), arrays["codes"])
+        for name in SMALL_COLUMNS:
             getattr(self, name)[: self.filled] = arrays[name]
-        self.aside = {
-            int(row): (codes.copy(), bool(legal))
-            for row, codes, legal in zip(
-                arrays["aside_rows"], arrays["aside_codes"], arrays["aside_zap"], strict=True
-            )
-        }
+        for row in list(self.aside):
+            self._drop_aside(row)
+        aside = (arrays[name] for name in ("aside_rows", "aside_codes", "aside_zap"))
+        for row, codes, legal in zip(*aside, strict=True):
+            self._keep_aside(int(row), codes, bool(legal))
         self.load_random(state)
         if self.tree is not None and "priorities" in arrays:
             everything = np.arange(self.length * self.num_envs)
@@ -511,16 +441,18 @@ class ReplayBuffer:
         self.largest_error = float(state["largest_priority"])
 
 
-_STORED = ("codes", "spin", "buttons", "reward", "flags", "label_spin", "label_buttons")
-
-
-def check_memory(rows: int, bytes_per_row: int) -> None:
+def check_memory(rows: int, bytes_per_row: int, free: int | None = None) -> None:
     """Refuse a replay that cannot fit, before anything is allocated.
+
+    Args:
+        rows: of the replay.
+        bytes_per_row: of one of them.
+        free: bytes that are free; those of this machine if left out.
 
     Raises:
         UserError: more than nine tenths of the free memory would be taken.
     """
-    free = available_memory()
+    free = available_memory() if free is None else free
     needed = rows * bytes_per_row
     if free is not None and needed > USABLE * free:
         fits = int(USABLE * free) // bytes_per_row

@@ -89,9 +89,17 @@ class SumTree:
         """Priorities by row, a view of shape ``(size,)``."""
         return self._leaves[: self.size]
 
+    def numpy(self) -> NDArray[np.float64]:
+        """The same as a plain array, for a snapshot."""
+        return self.priorities
+
     def set(self, rows: NDArray[np.int64], values: NDArray[np.float64]) -> None:
         """Give ``rows`` new priorities; of a row named twice the last value stays."""
         _set(self._tree, self._leaves, rows, values)
+
+    def scale(self, rows: NDArray[np.int64], factor: float) -> None:
+        """Multiply the priorities of ``rows``, each named once."""
+        self.set(rows, self._leaves[rows] * factor)
 
     def sample(self, count: int, random: np.random.Generator) -> NDArray[np.int64]:
         """``count`` rows, one from each of ``count`` equal slices of the total priority."""
