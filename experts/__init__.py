@@ -5,15 +5,19 @@
 
 from .interface import PendingInputs, Teacher
 from .novice import Novice
+from .planner import Planner
 from .random_player import RandomPlayer
 from .registry import TEACHER_NAMES, make_teacher
+from .rollout import Budget
 from .scripted import ScriptedExpert
 from .weights import Weights
 
 __all__ = [
     "TEACHER_NAMES",
+    "Budget",
     "Novice",
     "PendingInputs",
+    "Planner",
     "RandomPlayer",
     "ScriptedExpert",
     "Teacher",

@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 from .interface import Teacher
 from .novice import Novice
+from .planner import Planner
 from .random_player import RandomPlayer
 from .scripted import ScriptedExpert
 
 _MAKERS: dict[str, Callable[[int], Teacher]] = {
     "expert": lambda seed: ScriptedExpert(seed=seed),
+    "planner": lambda seed: Planner(seed=seed),
     "novice": lambda seed: Novice.preset("novice", seed),
     "novice-strong": lambda seed: Novice.preset("novice-strong", seed),
     "random": lambda seed: RandomPlayer(seed=seed),
