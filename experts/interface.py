@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,14 @@ class Teacher(Protocol):
 
     def reset(self, mask: NDArray[np.bool_] | None = None) -> None:
         """Forget what is remembered of the games chosen by ``mask``, or of all."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is remembered, as plain arrays and plain types; empty without a memory."""
+        ...
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what ``state_dict`` gave."""
         ...
 
 

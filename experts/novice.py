@@ -6,6 +6,7 @@ A learner that copies a perfect player sees no mistakes, and cannot be seen to s
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,6 +138,16 @@ class Novice:
             return
         self._make_room(len(mask))
         self._held[: len(mask)][mask] = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        """Each game's random stream and fire button."""
+        return {"streams": self._streams["state"].copy(), "held": self._held.copy()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what ``state_dict`` gave."""
+        self._streams = np.zeros(len(state["streams"]), STREAM_DTYPE)
+        self._streams["state"] = state["streams"]
+        self._held = np.array(state["held"], np.uint8)
 
     def _make_room(self, games: int) -> None:
         """Memory for ``games`` games; those that have one keep it."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.compiled import kernel, rule
-from tempest_agent.envs.arcade.memory import LANES, RAM_DTYPE, STATE_PLAY, Ram
+from tempest_agent.envs.arcade.memory import LANES, RAM_DTYPE, STATE_PLAY
 from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, Source
 
@@ -74,9 +74,8 @@ def choose_plan(
         # 0, +1, -1, +2, -2 ...: the nearest lanes first, so that they win where all are equal.
         apart = (nearness + 1) // 2 if nearness & 1 else -(nearness // 2)
         lane = here + apart
-        if root.well_open != 0:
-            if not 0 <= lane < OPEN_LANES:
-                continue
+        if root.well_open != 0 and not 0 <= lane < OPEN_LANES:
+            continue
         lane &= LANES - 1
         for choice in range(budget.fire_choices):
             value = judge(scratch, source, seed, lane, choice == 0, budget, weights, plan)
@@ -227,8 +226,8 @@ class Planner:
             temperature: points of difference that make a lane e times less likely.
 
         Returns:
-            Probabilities, float64 of shape ``(N, 16)``, rows sum to 1: the softmax of ``evaluate``'s
-            values; knob counts; buttons.
+            Probabilities, float64 of shape ``(N, 16)``, rows sum to 1: the softmax of
+            ``evaluate``'s values; knob counts; buttons.
 
         Raises:
             ValueError: if ``temperature`` is not positive.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -43,3 +45,11 @@ class RandomPlayer:
         """Start the generator anew if all games are reset; single games have no memory."""
         if mask is None:
             self._random = np.random.default_rng(self._seed)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The generator's state."""
+        return {"random": self._random.bit_generator.state}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what ``state_dict`` gave."""
+        self._random.bit_generator.state = state["random"]

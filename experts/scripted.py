@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -155,6 +157,13 @@ class ScriptedExpert:
 
     def reset(self, mask: NDArray[np.bool_] | None = None) -> None:
         """Nothing to forget."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing to remember."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Nothing to go on from."""
 
     def _decide(
         self, ram: NDArray[np.void], pending: PendingInputs, plan: NDArray[np.void]

@@ -95,6 +95,12 @@ class FakeTeacher:
         spin = np.round(images[:, POSITION] / 127.0 * 31).astype(np.int8)
         return spin, images[:, PAIRS].argmax(axis=1).astype(np.uint8)
 
+    def state_dict(self) -> dict[str, Any]:
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        pass
+
 
 SMALL = (
     "run.num_envs=16",

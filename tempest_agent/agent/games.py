@@ -72,7 +72,13 @@ class Games(Protocol):
 
 
 class Labeller(Protocol):
-    """A teacher: a pure function of the states."""
+    """A teacher: a function of the states, and of what it remembers of them."""
 
     def act(self, images: Any) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """Knob counts ``(N,)`` and buttons ``(N,)``."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What it remembers: plain arrays and plain types, empty without a memory."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what ``state_dict`` gave."""

@@ -277,6 +277,7 @@ class HybridDQN(OffPolicyAlgorithm):
             "learner": self.learner.state_dict(),
             "collector": self.collector.state_dict(),
             "replay": self.replay.state_dict(),
+            "teacher": {} if self.teacher is None else self.teacher.state_dict(),
             "random": {
                 "torch": torch.get_rng_state(),
                 "numpy": np.random.get_state(legacy=False),
@@ -302,6 +303,8 @@ class HybridDQN(OffPolicyAlgorithm):
         self.schedules = Schedules.from_dict(state["schedules"])
         self.learner.load_state_dict(state["learner"])
         self.collector.load_state_dict(state["collector"], int(state["step"]))
+        if self.teacher is not None and state.get("teacher"):
+            self.teacher.load_state_dict(state["teacher"])
         if replay is None:
             self.replay.load_random(state["replay"])
         else:

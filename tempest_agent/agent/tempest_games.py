@@ -159,3 +159,11 @@ class TempestTeacher:
             slower = np.round(spin / self.frame_skip).astype(np.int8)
             spin = np.where(np.abs(spin) >= SPINNER_COUNTS, spin, slower).astype(np.int8)
         return spin, buttons
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the teacher remembers."""
+        return self.teacher.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what ``state_dict`` gave."""
+        self.teacher.load_state_dict(state)

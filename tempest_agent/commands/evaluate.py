@@ -19,7 +19,7 @@ from tempest_agent.commands.parameters import COUNT, INPUT_DELAY, LEVELS, SEED, 
 
 
 @click.command("eval")
-@click.argument("policy", metavar="CHECKPOINT|latest|expert|novice|novice-strong|random")
+@click.argument("policy", metavar="CHECKPOINT|latest|expert|planner|novice|novice-strong|random")
 @click.option("--episodes", type=COUNT, default=100, show_default=True, help="Games to play.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the games.")
 @click.option("--level", type=LEVELS, default=1, show_default=True, help="Level to start from.")

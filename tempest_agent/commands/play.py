@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("player", metavar="CHECKPOINT|latest|expert|novice|novice-strong|random|human")
+@click.argument(
+    "player", metavar="CHECKPOINT|latest|expert|planner|novice|novice-strong|random|human"
+)
 @click.option(
     "--render",
     is_flag=True,
