@@ -202,3 +202,43 @@ def test_a_step_without_any_gradient_is_no_step(precision: str) -> None:
     accumulator.begin()
     assert not accumulator.finish()
     assert accumulator.skipped == 0
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
+def test_a_skip_that_is_learned_of_later_changes_nothing_either(precision: str) -> None:
+    """As on a GPU, where nobody waits to hear whether a step was made."""
+    random = np.random.default_rng(0)
+    batches = [random_batch(random, 32) for _ in range(9)]
+    for skipped in (3, 6, 8):
+        bad = np.full(32, np.inf, np.float32)
+        batches[skipped] = batches[skipped]._replace(weights=bad)
+    states = []
+    for lagged in (False, True):
+        learner = learner_of(
+            f"learner.precision={precision}", "learner.target_update_interval=3",
+            "learner.tau=0.5", "learner.gradient_accumulation_steps=2",
+        )  # fmt: skip
+        learner.accumulator.lagged = lagged
+        for batch in batches:
+            learner.update(batch, 1e-3, 0.5)
+        states.append(learner.state_dict())
+        assert (learner.updates, learner.accumulator.skipped) == (6, 3)
+        assert all(np.isfinite(value) for value in learner.metrics.read().values())
+    assert states[0]["target_age"] == states[1]["target_age"]
+    steps = [s["optimizer"]["state"][0]["step"].item() for s in states]
+    assert steps == [6, 6]
+    for network in ("online", "target", "average"):
+        for name, value in states[0][network].items():
+            torch.testing.assert_close(states[1][network][name], value, rtol=1e-5, atol=1e-7)
+
+
+def test_a_late_fall_back_to_float32(caplog: pytest.LogCaptureFixture) -> None:
+    learner = learner_of("learner.precision=float16", "learner.max_skipped_updates=2")
+    learner.accumulator.lagged = True
+    batch = random_batch(np.random.default_rng(0), 32)
+    bad = batch._replace(weights=np.full(32, np.inf, np.float32))
+    for each in (bad, bad, batch, batch):
+        learner.update(each, 1e-3, 0.0)
+    assert learner.state_dict()["updates"] == 2
+    assert learner.accumulator.dtype is None
+    assert [r.message.count("going on in float32") for r in caplog.records] == [1]

@@ -46,7 +46,11 @@ class Accumulator:
         device: where the parameters are.
         max_skipped: skipped steps in a row after which float32 takes over.
 
+        lagged: whether to learn only at the next update that a step was skipped, so that nothing
+            waits for the device; it skips the step by itself.  Left out, so on a GPU.
+
     Attributes:
+        took: 1.0 where the last step was made and 0.0 where not, on the device (if ``lagged``).
         skipped: steps skipped so far because of a gradient that is not finite.
         fell_back: whether the last ``finish`` gave up the reduced precision.
         is_float32_instead: whether it was given up at any time, a resumed run's past included.
@@ -60,6 +64,7 @@ class Accumulator:
         precision: str,
         device: torch.device,
         max_skipped: int = 20,
+        lagged: bool | None = None,
     ) -> None:
         self.optimizer = optimizer
         self.groups = {name: list(group) for name, group in groups.items()}
@@ -67,6 +72,9 @@ class Accumulator:
         self.max_grad_norm = max_grad_norm
         self.device = device
         self.max_skipped = max_skipped
+        self.lagged = device.type == "cuda" if lagged is None else lagged
+        self.took: Tensor = torch.ones((), device=device)
+        self._pending: Tensor | None = None
         self._use(precision)
         self.skipped = 0
         self.skipped_in_a_row = 0
@@ -102,7 +110,8 @@ class Accumulator:
     def finish(self) -> bool:
         """Clip and step; False if nothing was stepped, for want of a gradient that is finite.
 
-        ``grad_norm`` and ``group_norms`` then hold the norms before clipping.
+        ``grad_norm`` and ``group_norms`` then hold the norms before clipping.  If ``lagged`` it
+        is always True; ``settle`` tells later.
         """
         self.fell_back = False
         if all(p.grad is None for p in self.parameters):
@@ -111,12 +120,43 @@ class Accumulator:
         self.scaler.unscale_(self.optimizer)
         self.group_norms = {name: _norm(group) for name, group in self.groups.items()}
         self.grad_norm = nn.utils.clip_grad_norm_(self.parameters, self.max_grad_norm)
+        if self.lagged:
+            self._step_unseen()
+            return True
         finite = bool(torch.isfinite(self.grad_norm))
         if self.scaler.is_enabled():
             self.scaler.step(self.optimizer)
             self.scaler.update()
         elif finite:
             self.optimizer.step()
+        self._count(finite)
+        return finite
+
+    def _step_unseen(self) -> None:
+        """Let the device decide whether to step, and fetch what it decided without waiting."""
+        self.took = torch.isfinite(self.grad_norm).float()
+        if self.scaler.is_enabled():
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        else:
+            # Fused optimisers leave everything as it is where this is 1, as under a scaler.
+            self.optimizer.found_inf = 1.0 - self.took  # type: ignore[attr-defined]
+            self.optimizer.step()
+        self._pending = torch.empty((), pin_memory=self.device.type == "cuda")
+        self._pending.copy_(self.took, non_blocking=True)
+        if self.device.type == "cuda":
+            self._arrived = torch.cuda.Event()
+            self._arrived.record()
+
+    def settle(self) -> bool:
+        """Account for the last step, if that is still open; False if it was skipped."""
+        self.fell_back = False
+        if self._pending is None:
+            return True
+        if self.device.type == "cuda":
+            self._arrived.synchronize()
+        finite = bool(self._pending)
+        self._pending = None
         self._count(finite)
         return finite
 

@@ -33,6 +33,7 @@ from .replay_rows import (
     Batch,
     Path,
     Rows,
+    to_device,
 )
 
 _FIRST_PLACES = 64
@@ -90,7 +91,7 @@ class DeviceReplay(ReplayBuffer):
         return codes
 
     def _here(self, array: NDArray[Any]) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device, non_blocking=True)
+        return to_device(np.ascontiguousarray(array), self.device)
 
     def _mirror(self, t: int) -> None:
         for name, column in self._small.items():

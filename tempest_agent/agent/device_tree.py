@@ -13,6 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .replay_rows import to_device
+
 
 class DeviceTree:
     """Priorities of ``size`` rows, all 0 at first; as ``SumTree``, with tensors."""
@@ -50,6 +52,5 @@ class DeviceTree:
         return torch.minimum(rows, last)
 
     def _here(self, array: Any) -> Tensor:
-        if isinstance(array, Tensor):
-            return array
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.priorities.device)
+        column = array if isinstance(array, Tensor) else np.ascontiguousarray(array)
+        return to_device(column, self.priorities.device)

@@ -127,6 +127,7 @@ class Learner:
             Absolute errors ``(B,)`` for the priorities: an array, or a tensor on the device where
             ``batch`` is made of tensors.
         """
+        self._settle()
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         count = len(batch.rows)
@@ -154,17 +155,29 @@ class Learner:
         host: NDArray[np.float32] = errors.cpu().numpy()
         return host
 
+    def _settle(self) -> None:
+        """Take back the last update if it turns out to have been skipped."""
+        if not self.accumulator.settle():
+            self.updates -= 1
+            self.followers.take_back()
+        if self.accumulator.fell_back:
+            self._make_copies()
+
     def _advance(self) -> None:
-        """What follows a step that was made."""
+        """What follows a step that was made, or may have been (``Accumulator.lagged``)."""
         self.updates += 1
         self._fast_online.refresh()
-        if self.followers.update(self.updates):
+        accumulator = self.accumulator
+        took = accumulator.took if accumulator.lagged else None
+        if self.followers.update(self.updates, took):
             self._fast_target.refresh()
-        metrics, norm = self.metrics, self.accumulator.grad_norm
+        metrics, norm = self.metrics, accumulator.grad_norm
+        if took is not None:
+            norm = torch.where(took > 0, norm, 0.0)
         metrics.mean("grad_norm", norm)
         metrics.highest("grad_norm_max", norm)
         for name, part in self.accumulator.group_norms.items():
-            metrics.mean(f"grad_norm_{name}", part)
+            metrics.mean(f"grad_norm_{name}", part if took is None else part.nan_to_num() * took)
         # What the clipping by norm has multiplied the gradient with.
         ratio = (self.learner.max_grad_norm / (norm + CLIP_EPSILON)).clamp(max=1.0)
         metrics.mean("clip_ratio", ratio)
@@ -282,6 +295,7 @@ class Learner:
             metrics.mean(f"q_{name}", sums[1, i], sums[2, i])
 
     def state_dict(self) -> dict[str, Any]:
+        self._settle()
         return {
             "online": self.online.state_dict(),
             "target": self.followers.target.state_dict(),

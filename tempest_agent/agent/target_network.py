@@ -38,22 +38,43 @@ class Followers(Generic[Network]):
         self.ema_decay = ema_decay
         # In evaluation mode: noisy layers judge and play with their mean weights.
         self.target = copy.deepcopy(online).requires_grad_(False).eval()
-        self.target_age = 0.0
+        self.target_age = self._age_before = 0.0
         self.average = copy.deepcopy(online).requires_grad_(False).eval()
 
     @torch.no_grad()
-    def update(self, updates: int) -> bool:
-        """Move after update number ``updates`` (the first is 1); True if the target moved."""
+    def update(self, updates: int, took: Tensor | None = None) -> bool:
+        """Move after update number ``updates`` (the first is 1); True if the target moved.
+
+        ``took``: 1.0, or 0.0 where the update was skipped and nothing is to move, as a tensor on
+        the device (which nobody has to wait for).
+        """
         online = _tensors(self.online)
         # Early on the average of few updates is a plain mean, not the initial weights.
         decay = min(self.ema_decay, (1.0 + updates) / (10.0 + updates))
-        torch._foreach_lerp_(_tensors(self.average), online, 1.0 - decay)
+        _approach(_tensors(self.average), online, 1.0 - decay, took)
         moves = updates % self.interval == 0
+        self._age_before = self.target_age
         self.target_age += 1.0
         if moves:
             self.target_age *= 1.0 - self.tau
-            torch._foreach_lerp_(_tensors(self.target), online, self.tau)
+            _approach(_tensors(self.target), online, self.tau, took)
         return moves
+
+    def take_back(self) -> None:
+        """The last ``update`` turns out to have been skipped."""
+        self.target_age = self._age_before
+
+
+def _approach(
+    followers: list[Tensor], online: list[Tensor], share: float, took: Tensor | None
+) -> None:
+    if took is None:
+        torch._foreach_lerp_(followers, online, share)
+        return
+    # There is no lerp with one weight on the device for all of a list.
+    ways = torch._foreach_sub(online, followers)
+    torch._foreach_mul_(ways, took * share)
+    torch._foreach_add_(followers, ways)
 
 
 def _tensors(network: nn.Module) -> list[Tensor]:
