@@ -261,6 +261,9 @@ class LearnerConfig:
         "Arithmetic of the network; auto is bfloat16 where the device is fast at it.",
         choices=("auto", "float32", "bfloat16", "float16"),
     )
+    compile: bool = setting(
+        False, "Whether torch.compile makes kernels of the network's passes (needs a C compiler)."
+    )
     max_skipped_updates: int = setting(
         20, "Updates in a row without a finite gradient before float32 takes over.", low=1
     )

@@ -145,7 +145,7 @@ class Accumulator:
         self._pending = torch.empty((), pin_memory=self.device.type == "cuda")
         self._pending.copy_(self.took, non_blocking=True)
         if self.device.type == "cuda":
-            self._arrived = torch.cuda.Event()
+            self._arrived = torch.cuda.Event()  # type: ignore[no-untyped-call]
             self._arrived.record()
 
     def settle(self) -> bool:

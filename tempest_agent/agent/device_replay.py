@@ -170,7 +170,7 @@ class DeviceReplay(ReplayBuffer):
             weights = (raw / raw.max()).float()
         if self.expert_share > 0.0:
             rows, weights = self._with_experts(rows, weights)
-        return self._assembled(rows, weights)
+        return self.assembled(rows, weights)
 
     def _uniform(self, count: int) -> Tensor:
         drawn = self.random.integers(0, len(self), count)
@@ -201,7 +201,8 @@ class DeviceReplay(ReplayBuffer):
     def _is_expert(self, rows: Tensor) -> Tensor:
         return (self._small["flags"].view(-1)[rows] >> DRIVER_SHIFT) & 3 == EXPERT
 
-    def _assembled(self, rows: Tensor, weights: Tensor) -> Batch:
+    def assembled(self, rows: Tensor, weights: Tensor) -> Batch:
+        """The batch of the starts ``rows``, int64 ``(B,)``, with importance ``weights``."""
         small = {name: column.view(-1) for name, column in self._small.items()}
         total = self.length * self.num_envs
         way = (rows.unsqueeze(1) + self._steps * self.num_envs) % total

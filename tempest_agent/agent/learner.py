@@ -74,6 +74,8 @@ class Learner:
         self.network = config.network
         self.device = device
         self.online = QNetwork(layout, config.network, learner).to(device)
+        # What is compiled wraps the network beside it, so that saved weights keep their names.
+        self._forward: Any = torch.compile(self.online) if learner.compile else self.online
         self.followers = Followers(
             self.online, learner.tau, learner.target_update_interval, learner.ema_decay
         )
@@ -97,8 +99,9 @@ class Learner:
 
     def _make_copies(self) -> None:
         """Copies of the networks in the arithmetic of the updates, for acting and for targets."""
-        self._fast_online = InferenceCopy(self.online, self.accumulator.dtype)
-        self._fast_target = InferenceCopy(self.followers.target, self.accumulator.dtype)
+        dtype, compiled = self.accumulator.dtype, self.learner.compile
+        self._fast_online = InferenceCopy(self.online, dtype, compiled)
+        self._fast_target = InferenceCopy(self.followers.target, dtype, compiled)
         self.bootstrap = Bootstrap(
             self.online, self._fast_online, self._fast_target, self.config, self.device
         )
@@ -130,6 +133,21 @@ class Learner:
         self._settle()
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
+        errors = self.gradients(batch, imitation)
+        if self.accumulator.finish():
+            self._advance()
+        elif self.accumulator.fell_back:
+            self._make_copies()
+        if isinstance(batch.rows, Tensor):
+            return errors
+        host: NDArray[np.float32] = errors.cpu().numpy()
+        return host
+
+    def gradients(self, batch: Batch, imitation: float) -> Tensor:
+        """Leave the gradient of ``batch`` in the network, without a step; absolute errors ``(B,)``.
+
+        The first half of ``update``.
+        """
         count = len(batch.rows)
         usable = _usable_labels(batch)
         # Not read back from the device, which would make this wait for the update before it.
@@ -146,14 +164,7 @@ class Learner:
             loss, error = self._loss(rows, imitation, labels * share)
             self.accumulator.backward(loss, share)
             errors[first:last] = error
-        if self.accumulator.finish():
-            self._advance()
-        elif self.accumulator.fell_back:
-            self._make_copies()
-        if isinstance(batch.rows, Tensor):
-            return errors
-        host: NDArray[np.float32] = errors.cpu().numpy()
-        return host
+        return errors
 
     def _settle(self) -> None:
         """Take back the last update if it turns out to have been skipped."""
@@ -231,7 +242,7 @@ class Learner:
         distribution = self.online.distribution
         fractions = distribution.draw_fractions(rows.target.shape[0], self.device)
         with self.accumulator.autocast():
-            heads: Heads = self.online(rows.observation, fractions)
+            heads: Heads = self._forward(rows.observation, fractions)
         numbers = self.online.numbers_at(heads, rows.pair, rows.position)
         row_loss = distribution.loss(numbers, rows.points, rows.point_weights, fractions)
         loss = (row_loss * rows.weight).mean()
