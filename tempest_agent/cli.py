@@ -30,6 +30,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "train": ("train", "train", "Train an agent, or go on with a run (--resume)."),
     "play": ("play", "play", "Watch or film a game, or play one yourself."),
     "eval": ("evaluate", "evaluate", "Score a policy over a fixed set of games."),
+    "sweep": ("sweep", "sweep", "Train variants of a configuration and compare them."),
     "verify": ("verify", "verify", "Compare the simulator with recordings of the machine."),
     "record": ("record", "record", "Record your own machine (MAME and ROMs) for verify."),
     "bench": ("bench", "bench", "Measure speed, as ratios where there is a baseline."),

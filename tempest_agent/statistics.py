@@ -1,4 +1,4 @@
-"""Summaries of a set of scores: interquartile mean and its bootstrap interval.
+"""Summaries of sets of scores: interquartile mean, probability of improvement, their intervals.
 
 Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice":
 the interquartile mean with a stratified bootstrap interval says more from few games than a mean
@@ -7,7 +7,7 @@ or a median does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -60,6 +60,72 @@ def least_squares_slope(places: ArrayLike, values: ArrayLike) -> float | None:
         return None
     away = x - x.mean()
     return float(away @ (y - y.mean()) / (away @ away))
+
+
+def runs_interval(
+    runs: Sequence[ArrayLike], confidence: float = 0.95, resamples: int = 2_000
+) -> tuple[float, float]:
+    """Interval of the interquartile mean over several training runs' scores, all together.
+
+    ``runs`` are the scores of each run, shape ``(games,)``.  Both what made the runs differ and
+    chance in the games count: every resample draws as many runs as there are, with replacement,
+    and then from each drawn run as many of its scores as it has.
+    """
+    random = np.random.default_rng(BOOTSTRAP_SEED)
+    means = [
+        float(_trimmed_means(np.sort(drawn)[None])[0])
+        for drawn in _resampled_runs(_scores_of(runs), resamples, random)
+    ]
+    return _percentiles(means, confidence)
+
+
+def probability_of_improvement(scores: ArrayLike, others: ArrayLike) -> float:
+    """Chance that one of ``scores``, drawn at random, is above one of ``others``.
+
+    A tie counts as half: the Mann-Whitney statistic over all pairs, as in Agarwal et al. 2021.
+    """
+    ours, theirs = _scores_of([scores, others])
+    ordered = np.sort(theirs)
+    below = np.searchsorted(ordered, ours, "left")
+    at_most = np.searchsorted(ordered, ours, "right")
+    return float((below + at_most).sum() / (2.0 * ours.size * theirs.size))
+
+
+def improvement_interval(
+    runs: Sequence[ArrayLike],
+    others: Sequence[ArrayLike],
+    confidence: float = 0.95,
+    resamples: int = 2_000,
+) -> tuple[float, float]:
+    """Interval of ``probability_of_improvement``; runs and games drawn as in ``runs_interval``."""
+    random = np.random.default_rng(BOOTSTRAP_SEED)
+    pairs = zip(
+        _resampled_runs(_scores_of(runs), resamples, random),
+        _resampled_runs(_scores_of(others), resamples, random),
+        strict=True,
+    )
+    return _percentiles([probability_of_improvement(*pair) for pair in pairs], confidence)
+
+
+def _scores_of(groups: Sequence[ArrayLike]) -> list[NDArray[np.float64]]:
+    arrays = [np.asarray(group, np.float64) for group in groups]
+    if not arrays or any(array.ndim != 1 or not array.size for array in arrays):
+        raise ValueError("every group must be a one-dimensional array of at least one score")
+    return arrays
+
+
+def _resampled_runs(
+    runs: Sequence[NDArray[np.float64]], resamples: int, random: np.random.Generator
+) -> Iterator[NDArray[np.float64]]:
+    for _ in range(resamples):
+        drawn = [runs[number] for number in random.integers(0, len(runs), len(runs))]
+        yield np.concatenate([run[random.integers(0, run.size, run.size)] for run in drawn])
+
+
+def _percentiles(values: Sequence[float], confidence: float) -> tuple[float, float]:
+    tail = (1.0 - confidence) / 2.0
+    low, high = np.quantile(values, [tail, 1.0 - tail])
+    return float(low), float(high)
 
 
 def _trimmed_means(ordered: NDArray[np.float64]) -> NDArray[np.float64]:

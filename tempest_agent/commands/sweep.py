@@ -1,0 +1,155 @@
+"""``tempest-agent sweep``: variants of a configuration, trained and compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
+from tempest_agent.commands.parameters import COUNT
+from tempest_agent.errors import UserError
+
+if TYPE_CHECKING:
+    from tempest_agent.sweep.plan import Plan
+
+SWEEPS_FOLDER = "sweeps"
+EXIT_FAILED = 1
+
+
+@click.command()
+@click.argument("source", metavar="CONFIG")
+@click.option(
+    "--variants",
+    "variants_file",
+    metavar="NAME_OR_FILE",
+    help="Variants: a list that comes with the package (ablation) or a YAML file, "
+    "NAME: {section.key: value} on each line.",
+)
+@click.option(
+    "--variant",
+    "variant_texts",
+    multiple=True,
+    metavar="NAME:key=value,key=value",
+    help="One variant; may be given several times.",
+)
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="section.key=value",
+    help="Change one setting of all runs; may be given several times.",
+)
+@click.option(
+    "--seeds", type=COUNT, default=3, show_default=True, help="Runs of each variant, by seed."
+)
+@click.option("--steps", type=COUNT, help="Decisions of each run.")
+@click.option(
+    "--episodes", type=COUNT, default=16, show_default=True, help="Games that score a run's player."
+)
+@click.option(
+    "--max-ticks",
+    type=COUNT,
+    default=10_000,
+    show_default=True,
+    help="Ticks after which such a game is cut.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of the sweep.  [default: sweeps/CONFIG]",
+)
+@click.option("--jobs", type=COUNT, default=1, show_default=True, help="Runs at the same time.")
+@json_option
+@click.pass_context
+def sweep(
+    context: click.Context,
+    /,
+    source: str,
+    variants_file: str | None,
+    variant_texts: tuple[str, ...],
+    overrides: tuple[str, ...],
+    seeds: int,
+    steps: int | None,
+    episodes: int,
+    max_ticks: int,
+    out: Path | None,
+    jobs: int,
+    as_json: bool,
+) -> None:
+    """Train a configuration and variants of it with several seeds, and compare the players.
+
+    Every run is a `train` of its own. Each final player is scored by greedy games, the same for
+    all, that training has not seen. The table tells the raw score as interquartile mean with its
+    interval, and the probability that a game scores more than one of the unchanged configuration.
+    Table, figures and plot go to the folder of the sweep.
+
+    The same command goes on where a sweep was stopped: finished runs are kept, broken ones resumed.
+    More variants or seeds may be asked for.
+    """
+    with only_results_on_stdout():
+        chosen = list(overrides) if steps is None else [f"run.steps={steps}", *overrides]
+        plan = _plan(source, chosen, variants_file, variant_texts, seeds, episodes, max_ticks)
+        folder = out or Path(SWEEPS_FOLDER) / Path(source).stem
+        figures, complete = _run(plan, folder.absolute(), jobs)
+    if as_json:
+        print_json(figures)
+    else:
+        from tempest_agent.sweep.report import markdown, title
+
+        click.echo(f"{title(figures)}\n\n{markdown(figures)}")
+    if not complete:
+        click.echo("some runs failed (see above); the same command tries them again", err=True)
+        context.exit(EXIT_FAILED)
+
+
+def _plan(
+    source: str,
+    overrides: list[str],
+    variants_file: str | None,
+    variant_texts: tuple[str, ...],
+    seeds: int,
+    episodes: int,
+    max_ticks: int,
+) -> Plan:
+    from tempest_agent.config import load_config
+    from tempest_agent.sweep.plan import load_variants, make_plan, parse_variant
+
+    variants = load_variants(variants_file) if variants_file is not None else {}
+    for text in variant_texts:
+        name, changes = parse_variant(text)
+        if name in variants:
+            raise UserError(f"two variants are named {name!r}: give one of them another name")
+        variants[name] = changes
+    return make_plan(load_config(source, overrides), variants, seeds, episodes, max_ticks)
+
+
+def _run(plan: Plan, out: Path, jobs: int) -> tuple[dict[str, Any], bool]:
+    """Make all runs; the figures of the table, and whether every run is in it."""
+    from tempest_agent.run_directory import replacing, require_writable
+    from tempest_agent.run_lock import RunLock
+    from tempest_agent.sweep.engine import LocalProcesses
+    from tempest_agent.sweep.plan import keep_plan
+    from tempest_agent.sweep.plot import can_plot, plot
+    from tempest_agent.sweep.report import markdown, table, title
+    from tempest_agent.sweep.session import run_all
+
+    require_writable(out)
+    lock = RunLock(out)
+    try:
+        keep_plan(out, plan)
+        results, complete = run_all(plan, out, LocalProcesses(jobs))
+        figures = table(plan, results)
+        with replacing(out / "results.json") as file:
+            file.write((json.dumps(figures, indent=1) + "\n").encode())
+        with replacing(out / "table.md") as file:
+            file.write(f"{title(figures)}\n\n{markdown(figures)}\n".encode())
+        if can_plot():
+            plot(figures, title(figures), out / "plot.png")
+        else:
+            click.echo("no plot.png: pip install 'tempest-agent[plots]' for it", err=True)
+    finally:
+        lock.release()
+    return figures, complete

@@ -1,0 +1,1 @@
+"""Many independent training runs, scored alike and compared in one table."""

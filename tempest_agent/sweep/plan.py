@@ -1,0 +1,236 @@
+"""What a sweep is made of: a base configuration, variants of it, seeds, and the games that score.
+
+The folder of a sweep keeps its plan in ``sweep.yaml``.  A later start may add variants and seeds;
+whatever would make finished runs incomparable with new ones is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tempest_agent.config import Config, apply_overrides, from_dict, to_dict
+from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.run_directory import replacing
+
+PLAN_FILE = "sweep.yaml"
+BASE = "base"
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NEXT_SETTING = re.compile(r",(?=\s*\w+(?:\.\w+)*\s*=)")
+"""A comma before another ``key=``; those inside a list of values are none."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A configuration by name; ``changes`` are the dotted keys in which it leaves the base."""
+
+    name: str
+    changes: Mapping[str, Any]
+    config: Config
+
+    def described(self) -> str:
+        """The changes as one writes them on the command line."""
+        return ", ".join(f"{key}={_written(value)}" for key, value in self.changes.items())
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Every variant (the base first) is trained once with every seed, and plays the same games."""
+
+    variants: tuple[Variant, ...]
+    seeds: tuple[int, ...]
+    episodes: int
+    max_ticks: int
+
+    @property
+    def base(self) -> Variant:
+        return self.variants[0]
+
+
+def make_plan(
+    base: Config,
+    variants: Mapping[str, Mapping[str, Any]],
+    seeds: int,
+    episodes: int,
+    max_ticks: int,
+) -> Plan:
+    """The plan of ``variants`` (name -> dotted key -> value) with ``seeds`` seeds from the base's.
+
+    Raises:
+        UserError: a name that cannot be a folder's, a wrong setting, or no change at all.
+    """
+    made = [Variant(BASE, {}, base)]
+    for name, changes in variants.items():
+        _check_name(name)
+        try:
+            config = apply_overrides(base, [f"{k}={_written(v)}" for k, v in changes.items()])
+        except UserError as error:
+            raise UserError(f"variant {name!r}: {error}") from error
+        if config == base:
+            raise UserError(
+                f"variant {name!r} changes nothing ({made_of(changes)} is what the base has): "
+                "give another value, or leave it out"
+            )
+        if config.run.seed != base.run.seed:
+            raise UserError(
+                f"variant {name!r} sets run.seed: every variant is trained with the same seeds; "
+                "leave it out"
+            )
+        made.append(Variant(name, changes, config))
+    first = base.run.seed
+    return Plan(tuple(made), tuple(range(first, first + seeds)), episodes, max_ticks)
+
+
+def made_of(changes: Mapping[str, Any]) -> str:
+    """``changes`` as text, for messages."""
+    return ", ".join(f"{key}={_written(value)}" for key, value in changes.items()) or "no setting"
+
+
+def parse_variant(text: str) -> tuple[str, dict[str, Any]]:
+    """``NAME:key=value,key=value`` as name and settings.
+
+    Raises:
+        UserError: no colon, no ``=``, or a value that is not YAML.
+
+    >>> parse_variant("small:network.hidden=[64, 64],learner.gamma=0.9")
+    ('small', {'network.hidden': [64, 64], 'learner.gamma': 0.9})
+    """
+    name, colon, settings = text.partition(":")
+    if not colon or "=" in name:
+        raise UserError(f"--variant {text!r} has no name; write NAME:section.key=value")
+    changes: dict[str, Any] = {}
+    for part in _NEXT_SETTING.split(settings):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise UserError(f"--variant {text!r}: {part!r} has no '='; write section.key=value")
+        try:
+            changes[key.strip()] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise UserError(f"--variant {text!r}: {value!r} is not valid YAML") from error
+    return name.strip(), changes
+
+
+def available_variants() -> list[str]:
+    """Names of the lists of variants that come with the package."""
+    folder = resources.files("tempest_agent.configs") / "variants"
+    return sorted(f.name[:-5] for f in folder.iterdir() if f.name.endswith(".yaml"))
+
+
+def load_variants(source: str) -> dict[str, dict[str, Any]]:
+    """The variants of a YAML file, or of a list that comes with the package, by its name.
+
+    The file holds ``NAME: {section.key: value}``, one line a variant.
+
+    Raises:
+        UserError: no such file, bad YAML, or something other than variants in it.
+    """
+    path = Path(source)
+    known = available_variants()
+    if source in known:
+        file = resources.files("tempest_agent.configs") / "variants" / f"{source}.yaml"
+        text = file.read_text(encoding="utf-8")
+    elif path.is_file():
+        text = path.read_text(encoding="utf-8")
+    elif path.suffix:
+        raise UserError(f"no file of variants {source!r}; give a path or {', '.join(known)}")
+    else:
+        raise UserError(unknown_name("list of variants", source, known))
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise UserError(f"{source} is not valid YAML: {error}") from error
+    if not isinstance(tree, dict) or not tree:
+        raise UserError(f"{source} must hold variants, NAME: {{section.key: value}}")
+    for name, changes in tree.items():
+        if not isinstance(changes, dict):
+            raise UserError(
+                f"{source}: variant {name!r} must hold settings, {{section.key: value}}, "
+                f"not {changes!r}"
+            )
+    return {str(name): {str(k): v for k, v in changes.items()} for name, changes in tree.items()}
+
+
+def keep_plan(out: Path, plan: Plan) -> None:
+    """Write ``plan`` into the sweep's folder ``out``.
+
+    Raises:
+        UserError: runs of another plan are there, which could not be compared with these.
+    """
+    file = out / PLAN_FILE
+    if file.is_file():
+        _require_same(out, _stored(file), plan)
+    elif any(path.name != ".lock" for path in out.iterdir()):
+        raise UserError(f"--out {out} is not empty, and no sweep: give a folder that is new")
+    tree = {
+        "base": to_dict(plan.base.config),
+        "variants": {variant.name: dict(variant.changes) for variant in plan.variants[1:]},
+        "seeds": list(plan.seeds),
+        "episodes": plan.episodes,
+        "max_ticks": plan.max_ticks,
+    }
+    with replacing(file) as new:
+        new.write(yaml.safe_dump(tree, sort_keys=False).encode())
+
+
+def _stored(file: Path) -> dict[str, Any]:
+    try:
+        tree = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError):
+        tree = None
+    parts = {"base": dict, "variants": dict, "episodes": int, "max_ticks": int}
+    if not isinstance(tree, dict) or any(
+        not isinstance(tree.get(name), kind) for name, kind in parts.items()
+    ):
+        raise UserError(f"{file} is damaged: give a new folder with --out, or repair it")
+    return tree
+
+
+def _require_same(out: Path, stored: Mapping[str, Any], plan: Plan) -> None:
+    differences = [
+        (name, stored[name], getattr(plan, name))
+        for name in ("episodes", "max_ticks")
+        if stored[name] != getattr(plan, name)
+    ]
+    base = from_dict(stored["base"])  # Settings that came later take their defaults.
+    differences += _differing(base, plan.base.config)
+    for variant in plan.variants[1:]:
+        before = stored["variants"].get(variant.name)
+        if before is not None and before != dict(variant.changes):
+            differences.append((f"variant {variant.name}", made_of(before), variant.described()))
+    for name, before, now in differences[:1]:
+        raise UserError(
+            f"{out} holds another sweep, with {name}={_written(before)} where this has "
+            f"{_written(now)}: give the same settings to go on with it, or a new folder with --out"
+        )
+
+
+def _differing(one: Config, other: Config) -> list[tuple[str, Any, Any]]:
+    ours, theirs = to_dict(one), to_dict(other)
+    return [
+        (f"{section}.{key}", value, theirs[section][key])
+        for section, values in ours.items()
+        for key, value in values.items()
+        if value != theirs[section][key]
+    ]
+
+
+def _check_name(name: str) -> None:
+    if name == BASE:
+        raise UserError(f"a variant cannot be named {BASE!r}: that is the configuration itself")
+    if not _NAME.fullmatch(name):
+        raise UserError(
+            f"variant name {name!r} cannot be a folder's: use letters, digits, '_', '-' and '.'"
+        )
+
+
+def _written(value: Any) -> str:
+    """``value`` as YAML on one line."""
+    return value if isinstance(value, str) else json.dumps(value)
