@@ -21,15 +21,23 @@ class Progress:
     """How much of ``total`` is done, with the rate and the time left.
 
     ``start`` is what had been done before (a resumed run): it counts as done but not as fast.
+    ``window``: the rate is that of the last so many seconds.
     Use it as a context manager.
     """
 
     def __init__(
-        self, total: int, unit: str, label: str, start: int = 0, stream: TextIO | None = None
+        self,
+        total: int,
+        unit: str,
+        label: str,
+        start: int = 0,
+        stream: TextIO | None = None,
+        window: float = RATE_WINDOW,
     ) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._total, self._unit, self._label = total, unit, label
         self._start = self._done = start
+        self._window = window
         self._recent: deque[tuple[float, int]] = deque()
         self._next_line = time.monotonic() + PLAIN_INTERVAL
         self._bar: tqdm[Any] | None = None
@@ -65,7 +73,7 @@ class Progress:
         elif done > self._start:
             # Compiling and loading before the first step says nothing about the rate.
             self._recent.append((now, done))
-            while len(self._recent) > 2 and self._recent[1][0] <= now - RATE_WINDOW:
+            while len(self._recent) > 2 and self._recent[1][0] <= now - self._window:
                 self._recent.popleft()
         self._done = done
         if self._bar is None and now >= self._next_line:

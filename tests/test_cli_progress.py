@@ -112,3 +112,14 @@ def test_a_terminal_gets_a_bar_that_goes_away() -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(("window", "end"), [(30.0, "waiting"), (100.0, "2/s, 9 min 40 s left")])
+def test_a_longer_window_looks_farther_back(clock: Clock, window: float, end: str) -> None:
+    stream = io.StringIO()
+    with Progress(1_000, "ticks", "eval", stream=stream, window=window) as progress:
+        for second, done in ((0, 0), (2, 10), (20, 100), (40, 100), (60, 100)):
+            clock.now = second
+            progress.update(done)
+    # 90 ticks in 58 seconds, but none since the 20th.
+    assert stream.getvalue().splitlines()[-1] == f"eval: 100/1,000 ticks (10 %), {end}"

@@ -13,6 +13,7 @@ from tempest_agent.commands.parameters import COUNT
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
+    from tempest_agent.run_lock import RunLock
     from tempest_agent.sweep.plan import Plan
 
 SWEEPS_FOLDER = "sweeps"
@@ -129,7 +130,6 @@ def _plan(
 def _run(plan: Plan, out: Path, jobs: int) -> tuple[dict[str, Any], bool]:
     """Make all runs; the figures of the table, and whether every run is in it."""
     from tempest_agent.run_directory import replacing, require_writable
-    from tempest_agent.run_lock import RunLock
     from tempest_agent.sweep.engine import LocalProcesses
     from tempest_agent.sweep.plan import keep_plan
     from tempest_agent.sweep.plot import can_plot, plot
@@ -137,7 +137,7 @@ def _run(plan: Plan, out: Path, jobs: int) -> tuple[dict[str, Any], bool]:
     from tempest_agent.sweep.session import run_all
 
     require_writable(out)
-    lock = RunLock(out)
+    lock = _locked(out)
     try:
         keep_plan(out, plan)
         results, complete = run_all(plan, out, LocalProcesses(jobs))
@@ -153,3 +153,14 @@ def _run(plan: Plan, out: Path, jobs: int) -> tuple[dict[str, Any], bool]:
     finally:
         lock.release()
     return figures, complete
+
+
+def _locked(out: Path) -> RunLock:
+    from tempest_agent.run_lock import RunLock
+
+    try:
+        return RunLock(out)
+    except UserError as error:
+        raise UserError(
+            f"another sweep is at work in {out}: stop it first (Ctrl-C), or give another --out"
+        ) from error

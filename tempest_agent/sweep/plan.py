@@ -67,6 +67,7 @@ def make_plan(
     Raises:
         UserError: a name that cannot be a folder's, a wrong setting, or no change at all.
     """
+    base = _with_absolute_paths(base)
     made = [Variant(BASE, {}, base)]
     for name, changes in variants.items():
         _check_name(name)
@@ -138,7 +139,10 @@ def load_variants(source: str) -> dict[str, dict[str, Any]]:
         file = resources.files("tempest_agent.configs") / "variants" / f"{source}.yaml"
         text = file.read_text(encoding="utf-8")
     elif path.is_file():
-        text = path.read_text(encoding="utf-8")
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"cannot read the variants {source!r}: {error}") from error
     elif path.suffix:
         raise UserError(f"no file of variants {source!r}; give a path or {', '.join(known)}")
     else:
@@ -165,13 +169,16 @@ def keep_plan(out: Path, plan: Plan) -> None:
         UserError: runs of another plan are there, which could not be compared with these.
     """
     file = out / PLAN_FILE
+    others: dict[str, Any] = {}
     if file.is_file():
-        _require_same(out, _stored(file), plan)
+        stored = _stored(file)
+        _require_same(out, stored, plan)
+        others = stored["variants"]  # Which may be asked for again later.
     elif any(path.name != ".lock" for path in out.iterdir()):
         raise UserError(f"--out {out} is not empty, and no sweep: give a folder that is new")
     tree = {
         "base": to_dict(plan.base.config),
-        "variants": {variant.name: dict(variant.changes) for variant in plan.variants[1:]},
+        "variants": {**others, **{each.name: dict(each.changes) for each in plan.variants[1:]}},
         "seeds": list(plan.seeds),
         "episodes": plan.episodes,
         "max_ticks": plan.max_ticks,
@@ -220,6 +227,13 @@ def _differing(one: Config, other: Config) -> list[tuple[str, Any, Any]]:
         for key, value in values.items()
         if value != theirs[section][key]
     ]
+
+
+def _with_absolute_paths(config: Config) -> Config:
+    """``config`` for processes that work in another folder."""
+    paths = {"rom_path": config.game.rom_path, "mame_path": config.game.mame_path}
+    found = {key: str(Path(text).absolute()) for key, text in paths.items() if Path(text).exists()}
+    return from_dict({"game": {key: path for key, path in found.items() if paths[key]}}, config)
 
 
 def _check_name(name: str) -> None:

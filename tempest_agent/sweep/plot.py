@@ -21,7 +21,6 @@ def plot(figures: Mapping[str, Any], title: str, path: Path) -> None:
     One line a variant: a dot and its 95 % interval, and small dots for the seeds; the base's
     interval is shaded over all lines.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     rows = figures["variants"]
@@ -44,4 +43,4 @@ def plot(figures: Mapping[str, Any], title: str, path: Path) -> None:
     axes.set_xlabel("points, interquartile mean and 95 % interval (orange: each seed)")
     axes.set_title(title, fontsize=9)
     with replacing(path) as file:
-        FigureCanvasAgg(figure).print_png(file)
+        figure.savefig(file, format="png", dpi=120)

@@ -53,16 +53,21 @@ class SweepRun:
         """What the commands wrote to stderr."""
         return self.folder.with_suffix(".log")
 
+    @property
+    def scored(self) -> Path:
+        """What the evaluation printed: the last file of a run."""
+        return self.folder.with_suffix(".eval.json")
+
     def next_command(self) -> Command | None:
         """Training from the start, or from the last checkpoint, or the evaluation, or nothing."""
         trained = _read(self._trained)
         if trained is None:
             return self._command(self._trained, "train", *self._training(), "--eval-games", "0")
-        if _read(self._scored) is not None:
+        if _read(self.scored) is not None:
             return None
         player = self.folder / CHECKPOINT_FOLDER / Path(trained["checkpoint"]).name
         return self._command(
-            self._scored, "eval", str(player), "--threads", "1",
+            self.scored, "eval", str(player), "--threads", "1",
             "--episodes", str(self.plan.episodes), "--max-ticks", str(self.plan.max_ticks),
             "--seed", str(EVAL_SEED), "--input-delay", str(self.variant.config.game.input_delay),
         )  # fmt: skip
@@ -83,7 +88,7 @@ class SweepRun:
 
         ``seconds`` of training is None for a run that was stopped in between.
         """
-        trained, scored = _read(self._trained), _read(self._scored)
+        trained, scored = _read(self._trained), _read(self.scored)
         if trained is None or scored is None:
             return None
         starts = (_read(self.folder / RUN_FILE) or {}).get("starts", [])
@@ -98,10 +103,6 @@ class SweepRun:
     @property
     def _trained(self) -> Path:
         return self.folder.with_suffix(".train.json")
-
-    @property
-    def _scored(self) -> Path:
-        return self.folder.with_suffix(".eval.json")
 
     def _training(self) -> tuple[str, ...]:
         if any((self.folder / CHECKPOINT_FOLDER).glob("step_*.pt")):

@@ -7,9 +7,13 @@ from typing import Any
 
 from tempest_agent.errors import UserError
 from tempest_agent.progress import Progress
+from tempest_agent.statistics import interquartile_mean
 from tempest_agent.sweep.engine import Engine, Task
 from tempest_agent.sweep.plan import Plan
-from tempest_agent.sweep.runs import all_steps, last_words, runs_of
+from tempest_agent.sweep.runs import SweepRun, all_steps, last_words, runs_of
+
+RATE_WINDOW = 900.0
+"""Seconds: long enough to hold several runs, with the pauses in between."""
 
 
 def run_all(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, list[dict[str, Any]]], bool]:
@@ -25,18 +29,23 @@ def run_all(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, list[dict[
     runs = runs_of(plan, out)
     by_name = {run.name: run for run in runs}
     failures: list[str] = []
+    open_runs = [run for run in runs if run.result() is None]
     start = sum(run.steps() for run in runs)
-    with Progress(all_steps(runs), "decisions", f"sweep of {len(runs)} runs", start) as progress:
+    label = f"sweep of {len(runs)} runs"
+    with Progress(all_steps(runs), "decisions", label, start, window=RATE_WINDOW) as progress:
 
         def watch() -> None:
             progress.update(sum(run.steps() for run in runs))
+            for run in [each for each in open_runs if each.scored.is_file()]:
+                open_runs.remove(run)
+                progress.message(_score_line(run))
 
         def failed(task: Task, code: int) -> None:
             words = last_words(by_name[task.name])
             failures.append(f"{task.name} ended with exit code {code}: {words}")
             progress.message(failures[-1])
 
-        done = sum(run.result() is not None for run in runs)
+        done = len(runs) - len(open_runs)
         progress.message(f"sweep {out}: {len(runs)} runs, {done} of them complete")
         engine.run(runs, watch, failed)
     results: dict[str, list[dict[str, Any]]] = {}
@@ -45,5 +54,11 @@ def run_all(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, list[dict[
         if result is not None:
             results.setdefault(run.variant.name, []).append(result)
     if not results:
-        raise UserError(f"no run could be made; the first: {failures[0]}")
+        raise UserError(f"no run could be made; {failures[0]}")
     return results, not failures
+
+
+def _score_line(run: SweepRun) -> str:
+    result = run.result()
+    score = "" if result is None else f": IQM {interquartile_mean(result['scores']):,.0f}"
+    return f"{run.name}{score}"

@@ -1,0 +1,175 @@
+"""``tempest-agent sweep`` from the command line: stopped, gone on with, and its results."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tempest_agent.cli import cli
+from tempest_agent.run_lock import RunLock
+from tempest_agent.sweep import engine, plan, plot
+from tempest_agent.sweep.runs import SweepRun
+
+COMMAND = (
+    "sweep", "smoke", "--seeds", "2", "--variant", "low:learner.gamma=0.9,learner.n_steps=2",
+    "--set", "run.checkpoint_interval=1000", "--steps", "4500", "--episodes", "3",
+    "--max-ticks", "200", "--out", "out", "--jobs", "2",
+)  # fmt: skip
+
+
+def run(*arguments: str) -> Result:
+    """Run the command line in this process."""
+    return CliRunner().invoke(cli, list(arguments))
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current directory."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_stopped_sweep_goes_on_where_it_was(here: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tempest_agent.cli", *COMMAND],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    first = Path("out/base/seed1")
+    deadline = time.monotonic() + 200
+    while not list(first.glob("checkpoints/step_*.pt")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert output == ""
+    assert "Traceback" not in errors
+    assert not Path("out/table.md").exists()
+
+    result = run(*COMMAND, "--json")
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    assert [row["name"] for row in figures["variants"]] == ["base", "low"]
+    for row in figures["variants"]:
+        assert row["seeds"] == [1, 2]
+        assert [len(scores) for scores in row["scores"]] == [3, 3]
+        assert row["updates"] > 0
+    starts = json.loads((first / "run.json").read_text())["starts"]
+    assert len(starts) == 2
+    assert starts[1]["resumed_at_step"] >= 1_000
+    assert json.loads(Path("out/results.json").read_text()) == figures
+    assert Path("out/plot.png").stat().st_size > 1_000
+    # The user's newest checkpoint is none of a sweep's.
+    assert not Path("checkpoints").exists()
+
+    # All is done: nothing is made again, and the table says the same.
+    before = {path: path.stat().st_mtime_ns for path in Path("out").rglob("*.json")}
+    again = run(*COMMAND)
+    assert again.exit_code == 0
+    assert again.stdout == Path("out/table.md").read_text()
+    assert "4 runs, 4 of them complete" in again.stderr
+    unchanged = [path for path in before if path.name != "results.json"]
+    assert all(path.stat().st_mtime_ns == before[path] for path in unchanged)
+
+    # Another plan in the same folder is refused.
+    other = run(*COMMAND, "--episodes", "4")
+    assert other.exit_code == 2
+    assert "episodes=3 where this has 4" in other.stderr
+
+
+class Pretended:
+    """An engine that makes up the files of complete runs; those of one variant fail."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+
+    def run(
+        self,
+        tasks: Sequence[SweepRun],
+        watch: Callable[[], None],
+        failed: Callable[[SweepRun, int], None],
+    ) -> None:
+        for task in tasks:
+            command = task.next_command()
+            assert command is not None
+            if task.variant.name == "bad":
+                task.log.write_text("tempest-agent: no such machine\n")
+                failed(task, 2)
+                continue
+            trained = {"checkpoint": "step_1.pt", "updates": 5, "seconds": 1.0}
+            command.output.write_text(json.dumps(trained))
+            scored = {"scores": [100 * task.seed] * 3, "deaths_per_1000_ticks": 1.0}
+            task.scored.write_text(json.dumps(scored))
+            watch()
+
+
+def test_a_run_that_fails_is_named_and_the_others_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "LocalProcesses", Pretended)
+    bad = ("--variant", "bad:learner.gamma=0.9")
+    result = run("sweep", "smoke", "--seeds", "2", *bad)
+    assert result.exit_code == 1
+    assert "bad/seed2 ended with exit code 2: tempest-agent: no such machine" in result.stderr
+    assert "base/seed2: IQM 200\n" in result.stderr
+    assert "the same command tries them again" in result.stderr
+    assert "| base " in result.stdout
+    assert "| bad " not in result.stdout
+    assert Path("sweeps/smoke/table.md").read_text() == result.stdout
+
+
+def test_without_a_single_run_there_is_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "LocalProcesses", Pretended)
+    monkeypatch.setattr(plan, "BASE", "bad")
+    result = run("sweep", "smoke", "--json")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert "no run could be made; bad/seed1 ended with exit code 2" in result.stderr
+    assert not Path("sweeps/smoke/table.md").exists()
+
+
+def test_without_matplotlib_there_is_a_table_and_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "LocalProcesses", Pretended)
+    monkeypatch.setattr(plot, "find_spec", lambda _: None)
+    result = run("sweep", "smoke")
+    assert result.exit_code == 0
+    assert "pip install 'tempest-agent[plots]'" in result.stderr
+    assert sorted(os.listdir("sweeps/smoke")) == [
+        ".lock", "base", "results.json", "sweep.yaml", "table.md",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("smok",), "did you mean smoke"),
+        (("smoke", "--variant", "low:learner.gama=1"), "did you mean learner.gamma"),
+        (("smoke", "--variants", "ablaton"), "did you mean 'ablation'"),
+        (("smoke", "--seeds", "0"), "--seeds"),
+        (("smoke", *("--variant", "a:learner.gamma=0.9") * 2), "two variants are named 'a'"),
+    ],
+)
+def test_mistakes_make_nothing(here: Path, arguments: tuple[str, ...], words: str) -> None:
+    result = run("sweep", *arguments)
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not list(here.iterdir())
+
+
+def test_two_sweeps_in_one_folder(here: Path) -> None:
+    Path("out").mkdir()
+    lock = RunLock(Path("out"))
+    try:
+        result = run("sweep", "smoke", "--out", "out")
+    finally:
+        lock.release()
+    assert result.exit_code == 2
+    assert "another sweep is at work" in result.stderr
+    assert os.listdir("out") == [".lock"]
