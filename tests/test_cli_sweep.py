@@ -20,7 +20,7 @@ from tempest_agent.sweep import engine, plan, plot
 from tempest_agent.sweep.runs import SweepRun
 
 COMMAND = (
-    "sweep", "smoke", "--seeds", "2", "--variant", "low:learner.gamma=0.9,learner.n_steps=2",
+    "sweep", "smoke", "--seeds", "1", "--variant", "low:learner.gamma=0.9,learner.n_steps=2",
     "--set", "run.checkpoint_interval=1000", "--steps", "4500", "--episodes", "3",
     "--max-ticks", "200", "--out", "out", "--jobs", "2",
 )  # fmt: skip
@@ -59,8 +59,8 @@ def test_a_stopped_sweep_goes_on_where_it_was(here: Path) -> None:
     figures = json.loads(result.stdout)
     assert [row["name"] for row in figures["variants"]] == ["base", "low"]
     for row in figures["variants"]:
-        assert row["seeds"] == [1, 2]
-        assert [len(scores) for scores in row["scores"]] == [3, 3]
+        assert row["seeds"] == [1]
+        assert [len(scores) for scores in row["scores"]] == [3]
         assert row["updates"] > 0
     starts = json.loads((first / "run.json").read_text())["starts"]
     assert len(starts) == 2
@@ -75,7 +75,7 @@ def test_a_stopped_sweep_goes_on_where_it_was(here: Path) -> None:
     again = run(*COMMAND)
     assert again.exit_code == 0
     assert again.stdout == Path("out/table.md").read_text()
-    assert "4 runs, 4 of them complete" in again.stderr
+    assert "2 runs, 2 of them complete" in again.stderr
     unchanged = [path for path in before if path.name != "results.json"]
     assert all(path.stat().st_mtime_ns == before[path] for path in unchanged)
 
