@@ -6,7 +6,9 @@ The engine under both forms of the environment, the collector and the evaluator.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -154,6 +156,11 @@ class GameBatch:
         else:
             self._step_threads(spin, buttons)
         return self.points, self.terminated, self.truncated
+
+    def set_start_levels(self, levels: Sequence[int]) -> None:
+        """Let games that begin from now on draw one entry of ``levels``, with equal chances."""
+        self.settings = replace(self.settings, start_level=list(levels))
+        self._options = self.settings.records()
 
     def observations(self) -> NDArray[np.float32]:
         """The observation of every game as floats, ``(num_games, NUM_FEATURES)``: a new array."""

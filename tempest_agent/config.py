@@ -60,6 +60,20 @@ class GameConfig:
     difficulty: str = setting(
         "medium", "Position of the difficulty switch.", choices=("medium", "easy", "hard")
     )
+    level_curriculum: str = setting(
+        "none",
+        "How start levels change: not at all, unlocked as they are mastered, or where lives go.",
+        choices=("none", "unlock", "deaths"),
+    )
+    unlock_share: float = setting(
+        0.5,
+        "Share of teacher-free games that must reach the next start level to unlock it.",
+        low=0.01,
+        high=1.0,
+    )
+    unlock_games: int = setting(
+        10, "Teacher-free games from the highest start level that this share is of.", low=1
+    )
     max_ticks: int = setting(30_000, "A training game is cut after this many ticks.", low=1)
     input_delay: int = setting(0, "Ticks between an action and its effect.", low=0, high=4)
     reward_scale: float = setting(0.01, "Reward per point of score.", low=1e-9)
@@ -94,6 +108,29 @@ class TeacherConfig:
     expert_ratio_steps: int = setting(
         400_000, "Decisions over which the teacher's share falls to its floor.", low=1
     )
+    expert_ratio_schedule: str = setting(
+        "frames",
+        "What the share falls by: decisions alone, or the teacher-free score on top.",
+        choices=("frames", "performance"),
+    )
+    expert_ratio_goal: float = setting(
+        0.3,
+        "Part of the teacher's score at which the share by performance is at its floor.",
+        low=0.001,
+        high=10.0,
+    )
+    expert_ratio_drop: float = setting(
+        0.25,
+        "Fall of the teacher-free score below its best that lets the share rise.",
+        low=0.01,
+        high=1.0,
+    )
+    expert_ratio_rise: float = setting(
+        0.2, "What the share by performance rises by when the student degrades.", low=0.0, high=1.0
+    )
+    expert_ratio_rise_steps: int = setting(
+        200_000, "Decisions that a rise lasts at most, and until the next may begin.", low=1
+    )
     segment_min: int = setting(50, "Fewest decisions one driver keeps the controls.", low=1)
     segment_max: int = setting(250, "Most decisions one driver keeps the controls.", low=1)
     free_share: float = setting(
@@ -120,6 +157,9 @@ class ExplorationConfig:
     )
     epsilon_steps: int = setting(
         100_000, "Decisions over which the rates fall to the ladder.", low=1
+    )
+    epsilon_floor: float = setting(
+        0.0, "Exploration rate that no game falls below, whatever the ladder.", low=0.0, high=1.0
     )
     hold_max: int = setting(3, "Most decisions one random action is held.", low=1)
     fire_share: float = setting(0.75, "Share of random actions that fire.", low=0.0, high=1.0)
@@ -203,7 +243,13 @@ class LearnerConfig:
     weight_decay: float = setting(1e-4, "Decoupled weight decay of AdamW.", low=0.0)
     max_grad_norm: float = setting(10.0, "Gradient norm above which it is scaled down.", low=0.0)
     gamma: float = setting(0.99, "Discount per decision.", low=0.0, high=0.99999)
-    n_steps: int = setting(5, "Longest n-step return.", low=1, high=100)
+    n_steps: int = setting(5, "Longest n-step return at the start.", low=1, high=100)
+    n_steps_end: int = setting(
+        0, "Longest n-step return in the end; 0 leaves it as at the start.", low=0, high=100
+    )
+    n_steps_steps: int = setting(
+        1_000_000, "Decisions over which the longest return goes there.", low=1
+    )
     trace: str = setting(
         "uncorrected",
         "What an n-step return does about others' actions: nothing, end, or weigh them.",
@@ -292,6 +338,11 @@ class RunConfig:
     seed: int = setting(1, "Seed of everything random.", low=0, high=2**63 - 1)
     num_envs: int = setting(128, "Games played side by side.", low=1)
     device: str = setting("auto", "Where the network lives.", choices=("auto", "cpu", "cuda"))
+    phases: str = setting(
+        "steps",
+        "What epsilon, n_steps and the step size go by: own decisions, or the teacher's share.",
+        choices=("steps", "teacher"),
+    )
     threads: int = setting(1, "CPU threads of the learner.", low=1)
     log_interval: int = setting(50_000, "Decisions between two lines of metrics.", low=1)
     checkpoint_interval: int = setting(500_000, "Decisions between two checkpoints.", low=1)
@@ -483,6 +534,7 @@ def _converted(key: str, value: Any, wanted: type) -> Any:
 def _check_together(config: Config) -> None:
     teacher, exploration = config.teacher, config.exploration
     replay, run, learner = config.replay, config.run, config.learner
+    longest = max(learner.n_steps, learner.n_steps_end)
     problems = (
         (
             teacher.segment_min > teacher.segment_max,
@@ -495,14 +547,29 @@ def _check_together(config: Config) -> None:
             f"teacher.expert_ratio_start={teacher.expert_ratio_start}; the share can only fall",
         ),
         (
+            exploration.epsilon_floor > exploration.epsilon_start,
+            f"exploration.epsilon_floor={exploration.epsilon_floor} is above "
+            f"exploration.epsilon_start={exploration.epsilon_start}; lower the first",
+        ),
+        (
+            config.game.level_curriculum != "none" and len(set(config.game.start_levels)) < 2,
+            f"game.level_curriculum={config.game.level_curriculum} needs several levels in "
+            f"game.start_levels={list(config.game.start_levels)}, lowest to highest",
+        ),
+        (
+            config.game.level_curriculum != "none" and config.game.backend != "sim",
+            f"game.level_curriculum={config.game.level_curriculum} works on the simulator alone; "
+            "set it to none, or game.backend=sim",
+        ),
+        (
             exploration.epsilon_min > exploration.epsilon_max,
             f"exploration.epsilon_min={exploration.epsilon_min} is above "
             f"exploration.epsilon_max={exploration.epsilon_max}; swap them",
         ),
         (
-            replay.capacity < run.num_envs * (learner.n_steps + 2),
+            replay.capacity < run.num_envs * (longest + 2),
             f"replay.capacity={replay.capacity} is too small for {run.num_envs} games and "
-            f"n_steps={learner.n_steps}; set at least {run.num_envs * (learner.n_steps + 2)}",
+            f"n_steps={longest}; set at least {run.num_envs * (longest + 2)}",
         ),
         (
             replay.learning_starts > replay.capacity,

@@ -48,6 +48,24 @@ FIGURES: tuple[Figure, ...] = (
         "schedule",
         ("epsilon", "Mean exploration rate over the games.", "falls to that of the ladder, 0.04"),
         ("expert_ratio", "Share of new segments that the teacher gets.", "falls to its floor"),
+        (
+            "expert_ratio_by_frames",
+            "The same by decisions alone.",
+            "falls to its floor, an upper bound of expert_ratio unless that is raised",
+        ),
+        (
+            "expert_ratio_reason",
+            "Why expert_ratio is what it is: 0 decisions, 1 performance, 2 raised because the "
+            "agent got worse.",
+            "0 or 1; 2 now and then",
+        ),
+        ("n_steps", "Longest n-step return.", "as its schedule says"),
+        (
+            "start_level_mean",
+            "Mean level that new games begin on (with a level curriculum).",
+            "rises with unlock",
+        ),
+        ("start_level_max", "Highest level that new games begin on.", "rises with unlock"),
         ("learning_rate", "Step size of the optimiser.", "as its schedule says"),
         ("importance", "Exponent (beta) of the correction for priorities.", "rises to 1"),
         (

@@ -146,7 +146,7 @@ def test_resuming_from_the_middle_of_a_run_is_exact_too(tmp_path: Path) -> None:
 def test_schedules_of_a_longer_resumed_run_are_the_stored_ones(tmp_path: Path) -> None:
     fresh(small("run.steps=1600"), tmp_path).run()
     longer = resumed(tmp_path, steps=3200)
-    assert longer.algorithm.schedules.learning_rate.last == 1600
+    assert longer.algorithm.curriculum.schedules.learning_rate.last == 1600
     assert longer.run()["steps"] == 3200
 
 

@@ -55,7 +55,7 @@ def test_what_is_logged_is_what_is_documented(tmp_path: Path) -> None:
     config = load_config(
         "smoke",
         ["run.device=cpu", "learner.precision=float32", "run.steps=4000", "run.save_replay=false",
-         "game.max_ticks=150", "game.frame_skip=2"],
+         "game.max_ticks=150", "game.frame_skip=2", "game.level_curriculum=unlock"],
     )  # fmt: skip
     lines: list[dict[str, float]] = []
     Trainer(config, tmp_path, on_metrics=lines.append).run()
@@ -354,7 +354,7 @@ def test_a_line_after_a_resume_is_that_of_the_whole_run(tmp_path: Path) -> None:
         on_metrics=lines["parts"].append,
     )  # fmt: skip
     whole = Trainer(config, tmp_path / "other", games=FakeGames(16, 0), teacher=FakeTeacher())
-    first.algorithm.schedules = whole.algorithm.schedules
+    first.algorithm.curriculum.schedules = whole.algorithm.curriculum.schedules
     first.run()
     Trainer.resume(
         tmp_path / "parts", steps=1600, games=lambda _: FakeGames(16, 0), teacher=FakeTeacher(),

@@ -46,6 +46,8 @@ class Collector:
         self.history = GameHistory(drivers.free)
         self.last_step: Step | None = None
         """What the last decision led to."""
+        self.last_drivers = np.zeros(games.num_games, np.uint8)
+        """Who made it, ``(N,)``."""
 
     def collect(self, expert_ratio: float, epsilon_floor: float) -> None:
         """One decision of every game.
@@ -90,7 +92,7 @@ class Collector:
         )
         self.episode_start = step.game_over | step.terminated
         self.largest_reward = max(self.largest_reward, float(np.abs(step.reward).max()))
-        self.last_step = step
+        self.last_step, self.last_drivers = step, who
         self.counts.add(who, step)
         self.history.add(who, step)
         if step.game_over.any():

@@ -65,8 +65,16 @@ class DeviceReplay(ReplayBuffer):
         self._free: list[int] = []
         self._aside_codes = torch.zeros(0, num_features, dtype=self.codes.dtype, device=device)
         self._aside_zap = torch.zeros(0, dtype=torch.bool, device=device)
-        self._powers = torch.from_numpy(np.cumprod([1.0] + [self.gamma] * self.n_steps)).to(device)
-        self._steps = torch.arange(self.n_steps + 1, device=device)
+        self._steps = torch.zeros(0, dtype=torch.int64, device=device)
+        self.set_n_steps(self.n_steps)
+
+    def set_n_steps(self, n_steps: int) -> None:
+        super().set_n_steps(n_steps)
+        if n_steps + 1 == self._steps.numel():
+            return
+        powers = np.cumprod([1.0] + [self.gamma] * n_steps)
+        self._powers = torch.from_numpy(powers).to(self.device)
+        self._steps = torch.arange(n_steps + 1, device=self.device)
 
     def _allocate(self, shape: tuple[int, ...]) -> Any:
         return torch.from_numpy(np.zeros((), self.stored)).to(self.device).expand(shape).clone()

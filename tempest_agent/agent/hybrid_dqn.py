@@ -38,6 +38,7 @@ from .actions import BUTTON_PAIRS
 from .alarms import alarms
 from .checkpoint import write_checkpoint
 from .collector import Collector
+from .curriculum import Curriculum
 from .drivers import Drivers
 from .games import Labeller
 from .imitation import gate
@@ -96,7 +97,7 @@ class HybridDQN(OffPolicyAlgorithm):
     learner: Learner
     collector: Collector
     replay: ReplayBuffer
-    schedules: Schedules
+    curriculum: Curriculum
 
     def __init__(
         self,
@@ -148,13 +149,14 @@ class HybridDQN(OffPolicyAlgorithm):
         env = self.env
         if not isinstance(env, GamesVecEnv):
             raise UserError("HybridDQN was given no games; pass a GamesVecEnv")
-        self.schedules = Schedules.of(config)
         self.learner = Learner(env.games.layout, config, self.device)
         self.replay = make_replay(
             config, env.games.layout, env.num_envs, int(seeds[0]), self.device
         )
         drivers = Drivers(env.num_envs, config.teacher, config.exploration, int(seeds[1]))
         self.collector = Collector(env.games, self.learner.act, self.teacher, drivers, self.replay)
+        self.curriculum = Curriculum(config, drivers.free)
+        self.curriculum.start_levels.apply(env.games)
         self.policy = HybridPolicy(
             self.observation_space,
             self.action_space,
@@ -174,6 +176,7 @@ class HybridDQN(OffPolicyAlgorithm):
         if reset_num_timesteps:
             # SB3 resets the games now; no return may reach from the old games into the new.
             self.collector.interrupt()
+            self.curriculum.start_levels.forget()
         return super()._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
@@ -194,9 +197,10 @@ class HybridDQN(OffPolicyAlgorithm):
             self.train(self.owed, self.batch_size)
         callback.on_rollout_start()
         step = self.num_timesteps
-        self.collector.collect(self.schedules.expert_ratio(step), self.schedules.epsilon(step))
+        self.collector.collect(self.curriculum.expert_ratio(step), self.curriculum.epsilon(step))
         self.num_timesteps += env.num_envs
         self.vector_steps += 1
+        self.curriculum.observe(self.num_timesteps, self.collector, self.teacher_score)
         if self.vector_steps % self.config.learner.train_freq == 0:
             self.owed = self.config.learner.gradient_steps
         every = self.config.run.log_interval
@@ -215,10 +219,11 @@ class HybridDQN(OffPolicyAlgorithm):
         ):
             return
         step = self.num_timesteps
-        weight = self.imitation_gate()
+        weight, curriculum = self.imitation_gate(), self.curriculum
+        self.replay.set_n_steps(curriculum.n_steps(step))
         for _ in range(due):
-            batch = self.replay.sample(batch_size, self.schedules.importance(step))
-            errors = self.learner.update(batch, self.schedules.learning_rate(step), weight)
+            batch = self.replay.sample(batch_size, curriculum.schedules.importance(step))
+            errors = self.learner.update(batch, curriculum.learning_rate(step), weight)
             self.replay.update_priorities(batch.rows, errors)
             ages = self.replay.ages(batch.rows)
             self.learner.metrics.mean("sample_age", torch.as_tensor(ages).double().mean())
@@ -238,15 +243,13 @@ class HybridDQN(OffPolicyAlgorithm):
             "steps": float(step),
             "updates": float(updates),
             "skipped_updates": float(self.learner.accumulator.skipped),
-            "expert_ratio": self.schedules.expert_ratio(step),
-            "epsilon": float(self.collector.drivers.epsilon(self.schedules.epsilon(step)).mean()),
-            "learning_rate": self.schedules.learning_rate(step),
-            "importance": self.schedules.importance(step),
+            "epsilon": float(self.collector.drivers.epsilon(self.curriculum.epsilon(step)).mean()),
             "imitation_gate": self.imitation_gate(),
             "return_bound": return_bound(self.collector.largest_reward, self.gamma),
             "replay_size": float(len(self.replay)),
             "replay_fill": self.replay.filled / self.replay.length,
         }
+        figures |= self.curriculum.figures(step)
         figures |= self.collector.read() | self.learner.metrics.read()
         figures |= self._rates.read(step, self.collector.history.frames, updates)
         self.last_metrics = figures
@@ -273,7 +276,8 @@ class HybridDQN(OffPolicyAlgorithm):
             "vector_steps": self.vector_steps,
             "owed": self.owed,
             "teacher_score": self.teacher_score,
-            "schedules": self.schedules.to_dict(),
+            "schedules": self.curriculum.schedules.to_dict(),
+            "curriculum": self.curriculum.state_dict(),
             "learner": self.learner.state_dict(),
             "collector": self.collector.state_dict(),
             "replay": self.replay.state_dict(),
@@ -300,7 +304,10 @@ class HybridDQN(OffPolicyAlgorithm):
         self, state: dict[str, Any], replay: dict[str, NDArray[Any]] | None
     ) -> None:
         """Go on from ``state_dict``; without ``replay`` the buffer fills up anew first."""
-        self.schedules = Schedules.from_dict(state["schedules"])
+        self.curriculum.schedules = Schedules.from_dict(state["schedules"], self.config)
+        if "curriculum" in state:
+            self.curriculum.load_state_dict(state["curriculum"])
+        self.curriculum.start_levels.apply(self.collector.games)
         self.learner.load_state_dict(state["learner"])
         self.collector.load_state_dict(state["collector"], int(state["step"]))
         if self.teacher is not None and state.get("teacher"):

@@ -204,6 +204,10 @@ class ReplayBuffer:
         """Decisions that can be sampled as starts."""
         return max(0, self.filled - 1) * self.num_envs
 
+    def set_n_steps(self, n_steps: int) -> None:
+        """Let samples from now on reach over ``n_steps`` decisions, no more than at the start."""
+        self.n_steps = n_steps
+
     def add(self, rows: Rows) -> None:
         """Store one decision of every game, over the oldest ones when full."""
         t = self.position

@@ -28,7 +28,7 @@ def make_replay(
     """
     replay, learner = config.replay, config.learner
     settings = {
-        "n_steps": learner.n_steps,
+        "n_steps": max(learner.n_steps, learner.n_steps_end),
         "gamma": learner.gamma,
         "trace": learner.trace,
         "seed": seed,

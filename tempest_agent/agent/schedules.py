@@ -32,6 +32,10 @@ class Ramp:
         value = self._ramp(step)
         return value * (step + 1) / self.warm_up if step + 1 < self.warm_up else value
 
+    def at_share(self, share: float) -> float:
+        """The value at ``share`` (0 to 1) of the way in a line, whatever the decision."""
+        return self.start + (self.end - self.start) * share
+
     def _ramp(self, step: int) -> float:
         if step <= self.first or self.shape == "constant":
             return self.start
@@ -52,6 +56,7 @@ class Schedules:
     epsilon: Ramp
     """Lower bound of every game's exploration rate; the ladder takes over when it has fallen."""
     importance: Ramp
+    n_steps: Ramp
 
     @staticmethod
     def of(config: Config) -> Schedules:
@@ -75,13 +80,23 @@ class Schedules:
                 0,
                 teacher.expert_ratio_steps,
             ),
-            epsilon=Ramp(exploration.epsilon_start, 0.0, 0, exploration.epsilon_steps),
+            epsilon=Ramp(
+                exploration.epsilon_start,
+                exploration.epsilon_floor,
+                0,
+                exploration.epsilon_steps,
+            ),
             importance=Ramp(replay.importance_start, 1.0, 0, replay.importance_steps),
+            n_steps=Ramp(
+                learner.n_steps, learner.n_steps_end or learner.n_steps, 0, learner.n_steps_steps
+            ),
         )
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         return asdict(self)
 
     @staticmethod
-    def from_dict(data: dict[str, dict[str, Any]]) -> Schedules:
-        return Schedules(**{name: Ramp(**values) for name, values in data.items()})
+    def from_dict(data: dict[str, dict[str, Any]], config: Config) -> Schedules:
+        """What ``to_dict`` gave; schedules that an older file lacks are those of ``config``."""
+        whole = Schedules.of(config).to_dict() | data
+        return Schedules(**{name: Ramp(**values) for name, values in whole.items()})

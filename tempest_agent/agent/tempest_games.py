@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -118,6 +119,10 @@ class TempestGames:
         """Level (from 1) of each image, int64 ``(N,)``; of the present states if left out."""
         ram = self._batch.ram if images is None else images
         return ram["cur_wave"].astype(np.int64) + 1
+
+    def start_at(self, levels: Sequence[int]) -> None:
+        """Let new games draw one entry of ``levels`` each, with equal chances."""
+        self._batch.set_start_levels(levels)
 
     def state_dict(self) -> dict[str, Any]:
         batch = self._batch

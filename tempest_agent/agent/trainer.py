@@ -191,15 +191,15 @@ class Trainer:
         trained = algorithm.learner.updates - updates
         if left > 0 or self.last_checkpoint is None:
             self.save()
-        schedules, drivers = algorithm.schedules, algorithm.collector.drivers
+        curriculum, drivers = algorithm.curriculum, algorithm.collector.drivers
         return {
             "steps": self.steps,
             "updates": algorithm.learner.updates,
             "env_steps_per_second": (self.steps - steps) / seconds,
             "samples_per_second": trained * self.config.learner.batch_size / seconds,
             "checkpoint": str(self.last_checkpoint),
-            "expert_ratio": schedules.expert_ratio(self.steps),
-            "epsilon": float(drivers.epsilon(schedules.epsilon(self.steps)).mean()),
+            "expert_ratio": curriculum.expert_ratio(self.steps),
+            "epsilon": float(drivers.epsilon(curriculum.epsilon(self.steps)).mean()),
             "stopped": self.stop_requested,
         }
 
