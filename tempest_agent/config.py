@@ -219,6 +219,12 @@ class ReplayConfig:
     expert_share: float = setting(
         0.0, "Least share of each batch that is drawn from the teacher's rows.", low=0.0, high=1.0
     )
+    demonstrations: str = setting(
+        "", "Minari data set that the replay is filled with before the first decision."
+    )
+    demonstrations_share: float = setting(
+        0.5, "Largest share of the capacity that demonstrations fill.", low=0.0, high=1.0
+    )
 
 
 @dataclass(frozen=True)

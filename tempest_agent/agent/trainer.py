@@ -182,6 +182,7 @@ class Trainer:
         algorithm = self.algorithm
         if not self._started:
             self._measure_teacher()
+            self._take_demonstrations()
         began, steps, updates = time.perf_counter(), self.steps, algorithm.learner.updates
         left = self.config.run.steps - steps
         if left > 0:
@@ -265,6 +266,20 @@ class Trainer:
         wanted = config.teacher.score == 0 and config.learner.imitation != NO_IMITATION
         if wanted and isinstance(teacher, TempestTeacher):
             self.algorithm.teacher_score = measure_teacher(config, teacher)
+
+    def _take_demonstrations(self) -> None:
+        settings, game = self.config.replay, self.config.game
+        if not settings.demonstrations:
+            return
+        # Here, because few runs need it.
+        from tempest_agent.demonstrations import load_demonstrations
+
+        from .prefill import prefill
+
+        most = int(settings.capacity * settings.demonstrations_share)
+        episodes = load_demonstrations(settings.demonstrations, game.frame_skip, game.input_delay)
+        count = prefill(self.algorithm.replay, episodes, game, most)
+        log.info("%d decisions of %s are in the replay", count, settings.demonstrations)
 
     @staticmethod
     def _check_device(device: str) -> None:

@@ -1,0 +1,96 @@
+"""``tempest-agent demonstrate``: a player's games as a Minari data set."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from contextlib import closing
+from typing import Any
+
+import click
+
+from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
+from tempest_agent.commands.parameters import COUNT, INPUT_DELAY, LEVELS, SEED, BonusLife
+
+
+@click.command()
+@click.argument("policy", metavar="CHECKPOINT|latest|expert|planner|novice|novice-strong|random")
+@click.option("--dataset", required=True, help="Name of the data set, such as tempest/expert-v0.")
+@click.option("--episodes", type=COUNT, default=10, show_default=True, help="Games to record.")
+@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the games.")
+@click.option("--level", type=LEVELS, default=1, show_default=True, help="Level to start from.")
+@click.option(
+    "--max-ticks", type=COUNT, default=30_000, show_default=True, help="Ticks to cut a game after."
+)
+@click.option(
+    "--input-delay",
+    type=INPUT_DELAY,
+    default=0,
+    show_default=True,
+    help="Ticks between an action and its effect.",
+)
+@click.option(
+    "--bonus-life",
+    type=BonusLife(),
+    default=20_000,
+    show_default=True,
+    help="Points between bonus lives, or none.",
+)
+@click.option("--force", is_flag=True, help="Replace a data set of that name.")
+@json_option
+@click.pass_context
+def demonstrate(
+    context: click.Context,
+    policy: str,
+    dataset: str,
+    episodes: int,
+    seed: int,
+    level: int,
+    max_ticks: int,
+    input_delay: int,
+    bonus_life: int | str,
+    force: bool,
+    as_json: bool,
+) -> None:
+    """Record games of a player as a Minari data set.
+
+    Data sets lie in the folder MINARI_DATASETS_PATH, by default ~/.minari/datasets. Ctrl-C keeps
+    the games that are complete. `train --set replay.demonstrations=NAME` begins with them.
+    """
+    with only_results_on_stdout():
+        from tempest_agent.demonstrations import Recorder
+        from tempest_agent.evaluation import Games
+        from tempest_agent.players import find_player
+        from tempest_agent.progress import Progress
+
+        games = Games(episodes, seed, level, max_ticks, input_delay, bonus_life)
+        recorder = Recorder(find_player(policy), games, dataset, force)
+        stop = threading.Event()
+        done = 0
+
+        def ask(_number: int, _frame: Any) -> None:
+            stop.set()
+
+        # A write that is cut off would damage what is complete: the present tick is finished.
+        before = signal.signal(signal.SIGINT, ask)
+        try:
+            label = f"demonstrate {policy}"
+            with closing(recorder), Progress(episodes * max_ticks, "ticks", label) as progress:
+
+                def on_tick(ticks: int) -> bool:
+                    progress.update(done * max_ticks + ticks)
+                    return not stop.is_set()
+
+                while done < episodes and recorder.record(done, on_tick):
+                    done += 1
+        finally:
+            signal.signal(signal.SIGINT, before)
+    if as_json:
+        print_json(
+            {"dataset": dataset, "policy": policy, "episodes": done, "stopped": stop.is_set()}
+        )
+    elif done:
+        click.echo(f"{dataset}: {done} games of {policy}; read it with minari.load_dataset")
+    if stop.is_set() and done < episodes:
+        click.echo(f"tempest-agent: interrupted, {done} complete games are kept", err=True)
+        context.exit(130)

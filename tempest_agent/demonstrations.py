@@ -1,0 +1,276 @@
+"""Demonstrations: games of a player as a Minari data set, and back.
+
+Minari (https://minari.farama.org) is the format in which Gymnasium's community keeps recorded
+games.  Observations are the environment's default ones, float32 features: whoever reads the data
+set can make the environment from it and go on in the same spaces.  A feature is a code / 127, so
+the int8 codes that the replay keeps come back exactly.  Most features are 0 most of the time: the
+finished file is compressed, which every reader of HDF5 undoes by itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from tempest_agent.envs.arcade.inputs import SPINNER_MAX
+from tempest_agent.envs.feature_layout import FEATURES, NUM_FEATURES
+from tempest_agent.envs.tempest_env import TempestEnv
+from tempest_agent.errors import UserError, nearest
+from tempest_agent.evaluation import Games
+from tempest_agent.players import PlayerChoice
+
+ENV_ID = "tempest_agent:Tempest-v0"
+LAYOUT_KEY = "tempest_features"
+INFO_NAMES = ("score", "level", "lives", "ticks", "deaths", "executed_spin", "executed_buttons")
+"""What every step says in ``infos``; the first entry is that of the reset."""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One game of T decisions.
+
+    ``codes``: int8 ``(T + 1, F)``; ``spin``: int8 ``(T,)``, knob counts; ``buttons``: uint8
+    ``(T,)``, fire + 2 * zap; ``points``: int64 ``(T,)``; ``died``: bool ``(T,)``, a life lost.
+    ``terminated``: whether the game was over at the end, not cut.
+    """
+
+    codes: NDArray[np.int8]
+    spin: NDArray[np.int8]
+    buttons: NDArray[np.uint8]
+    points: NDArray[np.int64]
+    died: NDArray[np.bool_]
+    terminated: bool
+
+    def __len__(self) -> int:
+        return len(self.spin)
+
+
+def layout_digest() -> str:
+    """Stands for the names and the order of the features."""
+    names = "\n".join(feature.name for feature in FEATURES)
+    return hashlib.sha256(names.encode()).hexdigest()[:16]
+
+
+def minari_module() -> Any:
+    """The package ``minari``.
+
+    Raises:
+        UserError: if it, or what it stores data sets with, is not installed.
+    """
+    try:
+        import h5py  # noqa: F401
+        import minari
+    except ImportError as error:
+        raise UserError(
+            f"demonstrations need the package {error.name!r}, which is not installed: "
+            "pip install 'tempest-agent[demonstrations]'"
+        ) from error
+    return minari
+
+
+def data_set_exists(dataset_id: str) -> bool:
+    """Whether there is a data set of that name here.
+
+    Raises:
+        UserError: if ``dataset_id`` is no name that Minari takes.
+    """
+    minari = minari_module()
+    try:
+        minari.dataset.minari_dataset.parse_dataset_id(dataset_id)
+    except ValueError as error:
+        raise UserError(
+            f"{dataset_id!r} is no name of a data set: give one like tempest/expert-v0"
+        ) from error
+    return bool(minari.storage.get_dataset_path(dataset_id).exists())
+
+
+class Recorder:
+    """Plays games and adds each that is complete to a data set.
+
+    Args:
+        player: who plays.
+        games: which games, numbered as in the evaluation.
+        dataset_id: the data set's name, such as ``tempest/expert-v0``.
+        force: take the place of a data set of that name, once the first game is complete.
+
+    Raises:
+        UserError: minari is missing, the name is none, or the data set exists.
+    """
+
+    def __init__(
+        self, player: PlayerChoice, games: Games, dataset_id: str, force: bool = False
+    ) -> None:
+        self._minari = minari_module()
+        if data_set_exists(dataset_id) and not force:
+            raise UserError(
+                f"there is a data set {dataset_id!r} already: choose another name, "
+                "or replace it with --force"
+            )
+        self.player, self.games, self.dataset_id = player, games, dataset_id
+        self.env = gymnasium.make(
+            ENV_ID,
+            start_level=games.level,
+            bonus_life=games.bonus_life,
+            frame_skip=player.frame_skip,
+            max_ticks=games.max_ticks,
+            input_delay=games.input_delay,
+        )
+        self._data_set: Any = None
+
+    def record(self, number: int, on_tick: Callable[[int], bool]) -> bool:
+        """Play game ``number`` and store it.
+
+        ``on_tick`` is told the game's ticks and returns whether to go on.  Returns whether the
+        game was played to its end; if not, nothing of it is kept.
+        """
+        env = self.env.unwrapped
+        assert isinstance(env, TempestEnv)
+        seed = self.games.game_seed(number) % 2**63
+        observation, info = self.env.reset(seed=seed)
+        player = self.player.make(np.array([number]), self.games.seed)
+        observations, infos = [observation], [info]
+        spinner, pairs, rewards = [], [], []
+        terminated = truncated = False
+        while not (terminated or truncated):
+            if not on_tick(int(info["ticks"])):
+                return False
+            spins, buttons = player.act(env.batch)
+            spinner.append(np.array([spins[0] / SPINNER_MAX], np.float32))
+            pairs.append(int(buttons[0]))
+            action = {"buttons": pairs[-1], "spinner": spinner[-1]}
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            observations.append(observation)
+            rewards.append(float(reward))
+            infos.append(info)
+        ends = np.zeros((2, len(rewards)), np.bool_)
+        ends[:, -1] = terminated, truncated
+        self._store(
+            self._minari.data_collector.EpisodeBuffer(
+                seed=seed,
+                observations=np.stack(observations),
+                actions={"buttons": np.array(pairs, np.int64), "spinner": np.stack(spinner)},
+                rewards=rewards,
+                terminations=ends[0],
+                truncations=ends[1],
+                infos={name: np.array([i[name] for i in infos], np.int64) for name in INFO_NAMES},
+            )
+        )
+        return True
+
+    def close(self) -> None:
+        """End the environment, and compress what was recorded."""
+        self.env.close()
+        if self._data_set is not None:
+            storage = self._data_set.storage
+            for path in storage.data_path.glob("*.hdf5"):
+                _compress(path)
+            storage.update_metadata({"dataset_size": storage.get_size()})
+
+    def _store(self, episode: Any) -> None:
+        if self._data_set is not None:
+            self._data_set.update_dataset_from_buffer([episode])
+            return
+        if data_set_exists(self.dataset_id):
+            shutil.rmtree(self._minari.storage.get_dataset_path(self.dataset_id))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Minari's, about what else one could tell it.
+            self._data_set = self._minari.create_dataset_from_buffers(
+                self.dataset_id,
+                [episode],
+                env=self.env,
+                algorithm_name=self.player.name,
+                description=f"Tempest (1981), {self.player.description}",
+                requirements=[f"tempest-agent=={metadata.version('tempest-agent')}"],
+                jpeg_encoding=False,
+            )
+        self._data_set.storage.update_metadata({LAYOUT_KEY: layout_digest()})
+
+
+def _compress(path: Path) -> None:
+    """Write an HDF5 file anew with all its arrays compressed."""
+    import h5py
+
+    def copy(source: Any, target: Any) -> None:
+        target.attrs.update(source.attrs)
+        for name, item in source.items():
+            if isinstance(item, h5py.Group):
+                copy(item, target.create_group(name, track_order=True))
+            else:
+                made = target.create_dataset(
+                    name, data=item[()], chunks=True, compression="gzip", shuffle=True
+                )
+                made.attrs.update(item.attrs)
+
+    temporary = path.with_name(f"{path.name}.new")
+    with h5py.File(path) as old, h5py.File(temporary, "w", track_order=True) as new:
+        copy(old, new)
+    temporary.replace(path)
+
+
+def load_demonstrations(dataset_id: str, frame_skip: int, input_delay: int) -> Iterator[Episode]:
+    """The games of a data set, one after the other.
+
+    Args:
+        dataset_id: its name.
+        frame_skip: ticks of a decision that the games must have been played with.
+        input_delay: ticks of delay that they must have been played with.
+
+    Raises:
+        UserError: minari is missing, there is no such data set, or it does not fit.
+    """
+    minari = minari_module()
+    if not data_set_exists(dataset_id):
+        known = sorted(minari.list_local_datasets())
+        guess = nearest(dataset_id, known)
+        hint = f"did you mean {guess!r}? " if guess else ""
+        raise UserError(
+            f"there is no data set {dataset_id!r} here: {hint}"
+            "record one with tempest-agent demonstrate, or see minari list local"
+        )
+    data_set = minari.load_dataset(dataset_id)
+    _check(data_set, dataset_id, frame_skip, input_delay)
+    return (_episode(episode) for episode in data_set.iterate_episodes())
+
+
+def _check(data_set: Any, dataset_id: str, frame_skip: int, input_delay: int) -> None:
+    wanted = spaces.Box(-1.0, 1.0, (NUM_FEATURES,), np.float32)
+    shown = data_set.observation_space
+    if shown != wanted or data_set.storage.metadata.get(LAYOUT_KEY) != layout_digest():
+        shape = getattr(shown, "shape", None)
+        raise UserError(
+            f"the observations of {dataset_id!r} (shape {shape}) are not this version's "
+            f"{NUM_FEATURES} features: record it again with tempest-agent demonstrate"
+        )
+    options = data_set.env_spec.kwargs
+    for name, here in (("frame_skip", frame_skip), ("input_delay", input_delay)):
+        there = options.get(name)
+        if there != here:
+            raise UserError(
+                f"{dataset_id!r} was recorded with {name}={there} and this run has {here}: "
+                f"set game.{name}={there}, or record it again"
+            )
+
+
+def _episode(episode: Any) -> Episode:
+    infos = episode.infos
+    buttons = np.asarray(episode.actions["buttons"]).astype(np.uint8)
+    spinner = np.asarray(episode.actions["spinner"])[:, 0]
+    return Episode(
+        codes=np.rint(np.asarray(episode.observations) * 127.0).astype(np.int8),
+        spin=np.rint(spinner * SPINNER_MAX).astype(np.int8),
+        buttons=buttons,
+        points=np.diff(np.asarray(infos["score"])),
+        died=np.diff(np.asarray(infos["deaths"])) > 0,
+        terminated=bool(episode.terminations[-1]),
+    )

@@ -1,0 +1,264 @@
+"""Demonstrations: recorded as Minari data sets, read back, and put into the replay."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import minari
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tempest_agent.agent.prefill import prefill
+from tempest_agent.agent.replay import EXPERT, ReplayBuffer, Rows
+from tempest_agent.agent.tempest_games import ZAP_LEGAL_FEATURE
+from tempest_agent.agent.trainer import Trainer
+from tempest_agent.cli import cli
+from tempest_agent.config import GameConfig, load_config
+from tempest_agent.demonstrations import LAYOUT_KEY, Episode, Recorder, load_demonstrations
+from tempest_agent.envs.feature_layout import NUM_FEATURES
+from tempest_agent.errors import UserError
+from tempest_agent.evaluation import Games
+from tempest_agent.players import find_player
+
+NAME = "tempest/random-v0"
+GAMES = Games(episodes=2, seed=3, level=5, max_ticks=900, bonus_life="none")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of data sets with two games of the random player."""
+    folder = tmp_path_factory.mktemp("minari")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MINARI_DATASETS_PATH", str(folder))
+        recorder = Recorder(find_player("random"), GAMES, NAME)
+        assert all(recorder.record(number, lambda ticks: True) for number in range(2))
+        recorder.close()
+    return folder
+
+
+@pytest.fixture
+def data_sets(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(folder))
+    return folder
+
+
+@pytest.fixture
+def nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder of data sets."""
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    return tmp_path
+
+
+def test_minari_reads_games_that_the_environment_plays_again(data_sets: Path) -> None:
+    data_set = minari.load_dataset(NAME)
+    env = gymnasium.make("tempest_agent:Tempest-v0")
+    assert data_set.observation_space == env.observation_space
+    assert data_set.action_space == env.action_space
+    assert data_set.total_episodes == 2
+    again = data_set.recover_environment()
+    deaths = 0
+    for episode in data_set.iterate_episodes():
+        seed = next(iter(data_set.storage.get_episode_metadata([episode.id])))["seed"]
+        observation, info = again.reset(seed=seed)
+        np.testing.assert_array_equal(episode.observations[0], observation)
+        for step in range(len(episode.rewards)):
+            action = {name: part[step] for name, part in episode.actions.items()}
+            assert env.action_space.contains(
+                {"buttons": int(action["buttons"]), "spinner": action["spinner"]}
+            )
+            observation, reward, terminated, truncated, info = again.step(action)
+            np.testing.assert_array_equal(episode.observations[step + 1], observation)
+            assert episode.rewards[step] == pytest.approx(reward)
+            assert episode.terminations[step] == terminated
+            assert episode.truncations[step] == truncated
+            assert episode.infos["score"][step + 1] == info["score"]
+        assert terminated or truncated
+        deaths += int(episode.infos["deaths"][-1])
+    assert deaths, "the random player should lose a life"
+
+
+def test_episodes_come_back_as_codes_and_counts(data_sets: Path) -> None:
+    episodes = list(load_demonstrations(NAME, frame_skip=1, input_delay=0))
+    raw = list(minari.load_dataset(NAME).iterate_episodes())
+    for episode, stored in zip(episodes, raw, strict=True):
+        np.testing.assert_array_equal(
+            episode.codes.astype(np.float32) / np.float32(127.0), stored.observations
+        )
+        np.testing.assert_array_equal(episode.spin, stored.infos["executed_spin"][1:])
+        legal = episode.codes[:-1, ZAP_LEGAL_FEATURE] > 0
+        np.testing.assert_array_equal(
+            np.where(legal, episode.buttons, episode.buttons & 1),
+            stored.infos["executed_buttons"][1:],
+        )
+        assert episode.points.sum() == stored.infos["score"][-1] - stored.infos["score"][0]
+        assert episode.died.sum() == stored.infos["deaths"][-1]
+        assert len(episode) == len(stored.rewards)
+
+
+def test_an_interrupted_game_is_not_kept_and_complete_ones_are(nothing: Path) -> None:
+    games = Games(episodes=2, max_ticks=60)
+    recorder = Recorder(find_player("expert"), games, "cut-v0")
+    assert not recorder.record(0, lambda ticks: ticks < 10)
+    assert not (nothing / "cut-v0").exists()
+    assert recorder.record(0, lambda ticks: True)
+    assert not recorder.record(1, lambda ticks: ticks < 10)
+    assert minari.load_dataset("cut-v0").total_episodes == 1
+
+
+def test_the_command_records_and_overwrites_only_when_told_to(nothing: Path) -> None:
+    def run(*more: str) -> Any:
+        arguments = [
+            "demonstrate",
+            "expert",
+            "--dataset",
+            "tests/games-v0",
+            "--max-ticks",
+            "50",
+            *more,
+        ]
+        return CliRunner().invoke(cli, arguments)
+
+    first = run("--episodes", "2", "--max-ticks", "50")
+    assert first.exit_code == 0, first.stderr
+    refused = run("--episodes", "1", "--max-ticks", "50")
+    assert refused.exit_code == 2
+    assert "--force" in refused.stderr
+    assert minari.load_dataset("tests/games-v0").total_episodes == 2
+    assert run("--episodes", "1", "--max-ticks", "50", "--force").exit_code == 0
+    assert minari.load_dataset("tests/games-v0").total_episodes == 1
+
+
+def test_a_data_set_is_compressed_once_it_is_complete(nothing: Path) -> None:
+    recorder = Recorder(find_player("expert"), Games(episodes=1, max_ticks=300), "small-v0")
+    recorder.record(0, lambda ticks: True)
+    (file,) = nothing.rglob("*.hdf5")
+    size = file.stat().st_size
+    before = next(iter(minari.load_dataset("small-v0")))
+    recorder.close()
+    assert file.stat().st_size < 0.2 * size
+    after = next(iter(minari.load_dataset("small-v0")))
+    np.testing.assert_array_equal(before.observations, after.observations)
+    np.testing.assert_array_equal(before.actions["spinner"], after.actions["spinner"])
+    np.testing.assert_array_equal(before.infos["score"], after.infos["score"])
+    assert list(nothing.rglob("*.hdf5*")) == [file]
+
+
+def test_a_name_that_is_none_is_refused(nothing: Path) -> None:
+    with pytest.raises(UserError, match="tempest/expert-v0"):
+        Recorder(find_player("expert"), GAMES, "no name!")
+
+
+def test_what_does_not_fit_is_refused(data_sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match=f"did you mean '{NAME}'"):
+        load_demonstrations("tempest/randon-v0", 1, 0)
+    with pytest.raises(UserError, match=r"frame_skip=1 and this run has 2.*game\.frame_skip=1"):
+        load_demonstrations(NAME, 2, 0)
+    with pytest.raises(UserError, match="input_delay"):
+        load_demonstrations(NAME, 1, 1)
+    storage = minari.load_dataset(NAME).storage
+    digest = storage.metadata[LAYOUT_KEY]
+    storage.update_metadata({LAYOUT_KEY: "of another version"})
+    with pytest.raises(UserError, match="record it again"):
+        load_demonstrations(NAME, 1, 0)
+    storage.update_metadata({LAYOUT_KEY: digest})
+
+
+def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    with pytest.raises(UserError, match=r"tempest-agent\[demonstrations\]"):
+        load_demonstrations(NAME, 1, 0)
+
+
+def made_up(length: int, first: int, died: list[int], terminated: bool) -> Episode:
+    """A game whose first feature counts its decisions and whose points are 100, 200, ..."""
+    codes = np.zeros((length + 1, NUM_FEATURES), np.int8)
+    codes[:, 0] = first + np.arange(length + 1)
+    codes[:, ZAP_LEGAL_FEATURE] = codes[:, 0] % 2
+    return Episode(
+        codes=codes,
+        spin=np.arange(length, dtype=np.int8),
+        buttons=np.full(length, 3, np.uint8),
+        points=100 * np.arange(1, length + 1),
+        died=np.isin(np.arange(length), died),
+        terminated=terminated,
+    )
+
+
+def test_the_rows_of_two_games_in_two_columns() -> None:
+    """Games of 5 and 4 decisions, 8 of them kept: by hand."""
+    replay = ReplayBuffer(40, 2, NUM_FEATURES, n_steps=3, gamma=0.5)
+    games = [made_up(5, 10, [1], terminated=False), made_up(4, 20, [3], terminated=True)]
+    game = GameConfig(reward_scale=0.01, death_penalty=10.0)
+    assert prefill(replay, iter(games), game, most=8) == 8
+    # Column 0 holds decisions 0-3 of the first game, column 1 its last and 0-2 of the second.
+    np.testing.assert_array_equal(replay.codes[:4, :, 0].T, [[10, 11, 12, 13], [14, 20, 21, 22]])
+    np.testing.assert_allclose(replay.reward[:4].T, [[1, 2 - 10, 3, 4], [5, 1, 2, 3]])
+    np.testing.assert_array_equal(replay.buttons[:4].T, [[1, 3, 1, 3], [1, 1, 3, 1]])
+    np.testing.assert_array_equal(replay.label_spin[:4].T, [[0, 1, 2, 3], [4, 0, 1, 2]])
+    cut = {row: (int(codes[0]), legal) for row, (codes, legal) in replay.aside.items()}
+    assert cut == {6: (14, False), 1: (15, True), 7: (23, True)}
+    replay.add(_blank(2))
+    batch = replay.sample(200)
+    assert (batch.driver == EXPERT).sum() > 150
+    found = {}
+    for i in range(200):
+        if batch.driver[i] == EXPERT:
+            assert batch.labelled[i]
+            found[int(batch.codes[i, 0])] = (float(batch.returns[i]), int(batch.next_codes[i, 0]))
+    # Death ends a return, a cut bootstraps on what came next.
+    assert found == {
+        10: (1 + 0.5 * -8, 0),
+        11: (-8.0, 0),
+        12: (3 + 0.5 * 4, 14),
+        13: (4.0, 14),
+        14: (5.0, 15),
+        20: (1 + 0.5 * 2 + 0.25 * 3, 23),
+        21: (2 + 0.5 * 3, 23),
+        22: (3.0, 23),
+    }
+
+
+def _blank(count: int) -> Rows:
+    none = np.zeros(count, np.bool_)
+    codes = np.zeros((count, NUM_FEATURES), np.int8)
+    small, large = np.zeros(count, np.int8), np.zeros(count, np.float32)
+    byte = np.zeros(count, np.uint8)
+    ends = none, none, ~none, none
+    return Rows(codes, small, byte, large, *ends, byte, small, byte, none, codes, none)
+
+
+def test_too_few_decisions_are_refused() -> None:
+    replay = ReplayBuffer(1000, 20, NUM_FEATURES, n_steps=3, gamma=0.5)
+    with pytest.raises(UserError, match=r"hold 5 decisions.*20 games"):
+        prefill(replay, [made_up(5, 0, [], True)], GameConfig(), 500)
+
+
+def test_a_run_that_begins_with_demonstrations_resumes_exactly(
+    data_sets: Path, tmp_path: Path
+) -> None:
+    overrides = [
+        "game.frame_skip=1", f"replay.demonstrations={NAME}", "replay.demonstrations_share=0.1",
+        "run.steps=960", "run.log_interval=480", "run.device=cpu",
+    ]  # fmt: skip
+    config = load_config("smoke", overrides)
+    whole = Trainer(config, tmp_path / "whole")
+    whole.run()
+    replay = whole.algorithm.replay
+    assert replay.filled == 400 // 16 + 960 // 16
+    drivers = (replay.flags[:26] >> 4) & 3
+    assert (drivers[:25] == EXPERT).all()
+    assert not (drivers[25] == EXPERT).all()
+    first = Trainer(config, tmp_path / "parts")
+    first.algorithm.on_metrics = lambda _: first.request_stop()
+    assert first.run()["steps"] < 960
+    part = Trainer.resume(tmp_path / "parts")
+    part.run()
+    for name, column in replay.arrays().items():
+        np.testing.assert_array_equal(column, part.algorithm.replay.arrays()[name], err_msg=name)
+    assert whole.algorithm.learner.updates == part.algorithm.learner.updates
+    ours, theirs = (t.algorithm.learner.online.state_dict() for t in (whole, part))
+    assert all((ours[name] == theirs[name]).all() for name in ours)
