@@ -268,18 +268,18 @@ class Trainer:
             self.algorithm.teacher_score = measure_teacher(config, teacher)
 
     def _take_demonstrations(self) -> None:
-        settings, game = self.config.replay, self.config.game
-        if not settings.demonstrations:
+        replay, game = self.config.replay, self.config.game
+        if not replay.demonstrations:
             return
         # Here, because few runs need it.
         from tempest_agent.demonstrations import load_demonstrations
 
         from .prefill import prefill
 
-        most = int(settings.capacity * settings.demonstrations_share)
-        episodes = load_demonstrations(settings.demonstrations, game.frame_skip, game.input_delay)
+        most = int(replay.capacity * replay.demonstrations_share)
+        episodes = load_demonstrations(replay.demonstrations, game.frame_skip, game.input_delay)
         count = prefill(self.algorithm.replay, episodes, game, most)
-        log.info("%d decisions of %s are in the replay", count, settings.demonstrations)
+        log.info("%d decisions of %s are in the replay", count, replay.demonstrations)
 
     @staticmethod
     def _check_device(device: str) -> None:
