@@ -42,9 +42,14 @@ def test_learner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_replay, "ROWS", 2_000)
+    monkeypatch.setattr(bench_replay, "BATCH", 8)
+    monkeypatch.setattr(bench_replay, "LARGER_BATCHES", (16, 32))
     monkeypatch.setattr(bench_env, "REPETITIONS", 1)
     figures = bench("replay")
-    assert {"prioritised_to_uniform", "bytes_per_row"} <= figures.keys()
+    assert figures.keys() == {
+        "prioritised_to_uniform", "prioritised_update_ratio", "prioritised_update_ratio_16",
+        "prioritised_update_ratio_32", "rows_per_second", "bytes_per_row",
+    }  # fmt: skip
     buffer = bench_replay.filled(20)
     stored = sum(array.nbytes for name, array in buffer.arrays().items() if name != "priorities")
     assert stored / (buffer.length * bench_replay.GAMES) == buffer.bytes_per_row(20)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -22,8 +23,9 @@ from tempest_agent.config import load_config
 ROWS = 1_000_000
 GAMES = 128
 BATCH = 512
+LARGER_BATCHES = (4096, 16_384)
 CALLS = 20
-"""Batches of one measurement: a single one is too short to time."""
+"""Batches of ``BATCH`` of one measurement: a single one is too short to time."""
 
 FEATURES = 171
 """Of the rows that are compared; more would favour priorities, whose cost they do not change."""
@@ -32,30 +34,57 @@ FEATURES = 171
 def measure() -> dict[str, Figure]:
     """Every figure of the replay, see ``docs/commands.md``."""
     buffer = filled(FEATURES)
-    uniform, prioritised = fastest(lambda: _uniform(buffer), lambda: _prioritised(buffer))
-    update = _update_seconds()
-    per_batch, per_prioritised = uniform / CALLS, prioritised / CALLS
-    with_priorities, without = update + per_prioritised, update + per_batch
+    costs = {rows: _measured(buffer, rows) for rows in (BATCH, *LARGER_BATCHES)}
+    small = costs[BATCH]
     real = ReplayBuffer.bytes_per_row(TEMPEST_LAYOUT.num_features)
-    return {
+    figures: dict[str, Figure] = {
         "prioritised_to_uniform": {
-            "value": prioritised / uniform,
+            "value": small.prioritised / small.uniform,
             "unit": f"time to sample {BATCH} of {ROWS:,} rows and update them, to sampling alone",
-            "baseline": per_batch,
-            "ratio": prioritised / uniform,
+            "baseline": small.uniform,
+            "ratio": small.prioritised / small.uniform,
         },
-        "prioritised_update_ratio": {
-            "value": with_priorities / without,
-            "unit": "time of a whole update of the default network, to the same without priorities",
-            "baseline": without,
-            "ratio": with_priorities / without,
-        },
-        "rows_per_second": figure(BATCH / per_prioritised, "rows/s", BATCH / per_batch),
+        "prioritised_update_ratio": small.ratio,
+    }
+    figures |= {f"prioritised_update_ratio_{rows}": costs[rows].ratio for rows in LARGER_BATCHES}
+    return figures | {
+        "rows_per_second": figure(BATCH / small.prioritised, "rows/s", BATCH / small.uniform),
         "bytes_per_row": figure(
             float(real),
             f"bytes; an observation of {TEMPEST_LAYOUT.num_features} codes, stored once",
         ),
     }
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """Seconds of a batch of ``rows``."""
+
+    rows: int
+    uniform: float
+    prioritised: float
+    update: float
+
+    @property
+    def ratio(self) -> Figure:
+        """Of whole updates, with and without priorities."""
+        without = self.update + self.uniform
+        ratio = (self.update + self.prioritised) / without
+        unit = f"time of a whole update of the default network from {self.rows:,} rows, to the same"
+        return {
+            "value": ratio,
+            "unit": f"{unit} without priorities",
+            "baseline": without,
+            "ratio": ratio,
+        }
+
+
+def _measured(buffer: ReplayBuffer, rows: int) -> _Costs:
+    calls = max(2, CALLS * BATCH // rows)
+    uniform, prioritised = fastest(
+        lambda: _uniform(buffer, rows, calls), lambda: _prioritised(buffer, rows, calls)
+    )
+    return _Costs(rows, uniform / calls, prioritised / calls, _update_seconds(rows))
 
 
 def filled(num_features: int) -> ReplayBuffer:
@@ -90,34 +119,34 @@ def filled(num_features: int) -> ReplayBuffer:
     return buffer
 
 
-def _uniform(buffer: ReplayBuffer) -> Callable[[], None]:
+def _uniform(buffer: ReplayBuffer, rows: int, calls: int) -> Callable[[], None]:
     plain = copy.copy(buffer)
     plain.tree = None
 
     def run() -> None:
-        for _ in range(CALLS):
-            plain.sample(BATCH)
+        for _ in range(calls):
+            plain.sample(rows)
 
     return run
 
 
-def _prioritised(buffer: ReplayBuffer) -> Callable[[], None]:
-    errors = np.random.default_rng(0).exponential(size=BATCH)
+def _prioritised(buffer: ReplayBuffer, rows: int, calls: int) -> Callable[[], None]:
+    errors = np.random.default_rng(0).exponential(size=rows)
 
     def run() -> None:
-        for _ in range(CALLS):
-            buffer.update_priorities(buffer.sample(BATCH, 0.5).rows, errors)
+        for _ in range(calls):
+            buffer.update_priorities(buffer.sample(rows, 0.5).rows, errors)
 
     return run
 
 
-def _update_seconds() -> float:
+def _update_seconds(rows: int) -> float:
     """Of the learner, from a sampled batch of the default network's observations."""
     layout: Layout = TEMPEST_LAYOUT
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     learner = Learner(layout, load_config(), torch.device("cpu"))
-    batch = random_batch(layout, BATCH)
+    batch = random_batch(layout, rows)
     best = float("inf")
     for _ in range(5):
         began = time.perf_counter()
