@@ -13,6 +13,7 @@ from torch import nn
 
 from tempest_agent.agent.accumulation import Accumulator
 from tempest_agent.agent.learner import Learner
+from tempest_agent.commands.tensor_memory import peak_bytes
 from tempest_agent.config import load_config
 
 CPU = torch.device("cpu")
@@ -101,6 +102,31 @@ def test_each_graph_is_freed_before_the_next_micro_batch() -> None:
         most.append(Watched.most)
     assert most[1] <= 1.1 * most[0]
     assert most[0] == 64 * 32 * 4
+
+
+@pytest.mark.parametrize("loss", ["huber", "hl_gauss", "iqn"])
+def test_four_micro_batches_take_the_memory_of_one(loss: str) -> None:
+    """All tensors of an update counted, at equal rows per micro-batch."""
+    peaks = {}
+    for name, parts, rows in (("one", 1, 256), ("four", 4, 1024), ("whole", 1, 1024)):
+        learner = learner_of(f"learner.loss={loss}", f"learner.gradient_accumulation_steps={parts}")
+        batch = random_batch(np.random.default_rng(0), rows)
+        learner.update(batch, 1e-3, 0.5)  # Makes the moments of the optimiser.
+        peaks[name] = peak_bytes(lambda: learner.update(batch, 1e-3, 0.5))  # noqa: B023
+    assert peaks["four"] <= 1.1 * peaks["one"]
+    assert peaks["whole"] > 3 * peaks["one"]
+
+
+def test_bytes_are_counted_until_they_are_freed() -> None:
+    def run() -> None:
+        for _ in range(5):
+            kept = torch.zeros(1000)
+            kept.view(10, 100).add_(1)
+            del kept
+        first, second = torch.ones(500), torch.ones(250, dtype=torch.float64)
+        del first, second
+
+    assert peak_bytes(run) == 4000
 
 
 # --- mixed precision ----------------------------------------------------------------------------

@@ -37,6 +37,7 @@ def test_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     figures = bench("learner")
     assert {
         "samples_per_second", "ratio_to_plain_loop", "ratio_to_matmul", "accumulation_4_ratio",
+        "accumulation_4_memory_ratio",
     } <= figures.keys()  # fmt: skip
 
 

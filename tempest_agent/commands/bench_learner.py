@@ -23,6 +23,7 @@ from tempest_agent.agent.replay import AGENT, Batch
 from tempest_agent.agent.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.commands.bench import Figure, figure
 from tempest_agent.commands.bench_env import fastest
+from tempest_agent.commands.tensor_memory import peak_bytes
 from tempest_agent.config import Config, load_config
 
 CPU = torch.device("cpu")
@@ -43,6 +44,7 @@ def measure() -> dict[str, Figure]:
     try:
         public = _compare(Layout(PUBLIC_FEATURES), (PUBLIC_HIDDEN,), BATCH)
         default = _compare(TEMPEST_LAYOUT, (), DEFAULT_BATCH)
+        one, four = (_memory(Layout(PUBLIC_FEATURES), parts) for parts in (1, 4))
     finally:
         torch.set_num_threads(threads)
     return {
@@ -54,6 +56,12 @@ def measure() -> dict[str, Figure]:
             "unit": "speed with 4 micro-batches to 1, equally many rows in each",
             "baseline": BATCH / public.ours,
             "ratio": 4.0 * public.ours / public.four,
+        },
+        "accumulation_4_memory_ratio": {
+            "value": four / one,
+            "unit": "peak bytes of tensors with 4 micro-batches to 1, equally many rows in each",
+            "baseline": float(one),
+            "ratio": four / one,
         },
         "default_samples_per_second": figure(
             DEFAULT_BATCH / default.ours, "rows/s", DEFAULT_BATCH / default.plain
@@ -94,6 +102,13 @@ def _compare(layout: Layout, overrides: tuple[str, ...], rows: int) -> _Seconds:
             lambda: _ours(layout, four, random_batch(layout, 4 * rows)),
         )
     )
+
+
+def _memory(layout: Layout, parts: int) -> int:
+    """Most bytes of tensors at once in an update of ``parts`` micro-batches of ``BATCH`` rows."""
+    accumulation = f"learner.gradient_accumulation_steps={parts}"
+    config = load_config(None, [*COMMON, PUBLIC_HIDDEN, accumulation])
+    return peak_bytes(_ours(layout, config, random_batch(layout, parts * BATCH)))
 
 
 def random_batch(layout: Layout, rows: int) -> Batch:
