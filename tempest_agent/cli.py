@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "eval": ("evaluate", "evaluate", "Score a policy over a fixed set of games."),
     "sweep": ("sweep", "sweep", "Train variants of a configuration and compare them."),
     "demonstrate": ("demonstrate", "demonstrate", "Record games of a player as a Minari data set."),
+    "plot": ("plot", "plot", "Draw the curves of runs: score, values, loss, deaths."),
     "verify": ("verify", "verify", "Compare the simulator with recordings of the machine."),
     "record": ("record", "record", "Record your own machine (MAME and ROMs) for verify."),
     "bench": ("bench", "bench", "Measure speed, as ratios where there is a baseline."),

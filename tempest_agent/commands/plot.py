@@ -1,0 +1,47 @@
+"""``tempest-agent plot``: the curves of one or more runs as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tempest_agent.errors import UserError
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default="curves.png",
+    show_default=True,
+    help="Picture to write: .png, .svg or .pdf.",
+)
+def plot(runs: tuple[Path, ...], out: Path) -> None:
+    """Draw the curves of runs (their folders): score, teacher's share, values, loss, deaths.
+
+    Needs matplotlib: pip install 'tempest-agent[plots]'.
+    """
+    from tempest_agent.plots import (
+        check_format,
+        figure_of,
+        read_curves,
+        require_matplotlib,
+        save_figure,
+        training_panels,
+    )
+
+    check_format(out)
+    require_matplotlib()
+    if len({run.resolve() for run in runs}) < len(runs):
+        raise UserError("a run is named twice; give each run once")
+    names = [run.name or str(run.resolve()) for run in runs]
+    # Runs of one name in different folders are told apart by their paths.
+    unique = len(set(names)) == len(names)
+    curves = {
+        name if unique else str(run): read_curves(run)
+        for name, run in zip(names, runs, strict=True)
+    }
+    save_figure(figure_of(curves, training_panels()), out)
+    click.echo(out)
