@@ -99,7 +99,7 @@ def test_a_line_of_metrics_has_every_figure(tmp_path: Path) -> None:
 def test_stable_baselines_tools_work_on_it(tmp_path: Path) -> None:
     config = small("run.steps=3200")
     env = GamesVecEnv(FakeGames(16, 0))
-    model = HybridDQN(env, config, FakeTeacher())
+    model = HybridDQN("MlpQPolicy", env, config=config, teacher=FakeTeacher())
     assert model.get_env() is env
     seen: list[int] = []
     saver = CheckpointCallback(50, str(tmp_path), name_prefix="sb3")
@@ -126,8 +126,8 @@ def test_stable_baselines_tools_work_on_it(tmp_path: Path) -> None:
 
 
 def test_other_environments_are_refused() -> None:
-    with pytest.raises(UserError, match="GamesVecEnv"):
-        HybridDQN("CartPole-v1", small())  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="discrete and a continuous action"):
+        HybridDQN("MlpQPolicy", "CartPole-v1")
 
 
 def test_an_unknown_teacher_is_named(tmp_path: Path) -> None:

@@ -134,9 +134,15 @@ class Collector:
             "history": self.history.state_dict(),
         }
 
-    def load_state_dict(self, state: dict[str, Any], steps: int = 0) -> None:
-        """Go on from ``state_dict``; ``steps`` decisions were played until then."""
-        self.games.load_state_dict(state["games"])
+    def load_state_dict(
+        self, state: dict[str, Any], steps: int = 0, with_games: bool = True
+    ) -> None:
+        """Go on from ``state_dict``; ``steps`` decisions were played until then.
+
+        Without the games they are about to be begun anew.
+        """
+        if with_games:
+            self.games.load_state_dict(state["games"])
         self.drivers.load_state_dict(state["drivers"])
         self.episode_start = np.asarray(state["episode_start"]).astype(np.bool_)
         self.largest_reward = float(state["largest_reward"])

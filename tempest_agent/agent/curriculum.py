@@ -17,7 +17,7 @@ from tempest_agent.config import Config
 
 from .collector import Collector
 from .expert_share import ExpertShare
-from .schedules import Schedules
+from .schedules import Ramp, Schedules
 from .start_levels import StartLevels
 
 
@@ -86,7 +86,7 @@ class Curriculum:
     def learning_rate(self, step: int) -> float:
         """Step size of the optimiser."""
         ramp = self.schedules.learning_rate
-        if self._by_teacher:
+        if self._by_teacher and isinstance(ramp, Ramp):
             alone = self._alone_since
             ramp = replace(ramp, shape="constant") if alone is None else replace(ramp, first=alone)
         return ramp(step)

@@ -11,16 +11,14 @@ checkpoint taken in any callback continues exactly.
 
 from __future__ import annotations
 
-import io
+import dataclasses
 import logging
 import pathlib
-import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import ReplayBuffer as SB3ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
@@ -28,63 +26,78 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn, TrainFreq
-from stable_baselines3.common.vec_env import VecEnv
-from torch import Tensor
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
-from tempest_agent.config import Config, to_dict
+from tempest_agent.config import Config, from_dict
 from tempest_agent.errors import UserError
 
-from .actions import BUTTON_PAIRS
-from .alarms import alarms
-from .checkpoint import write_checkpoint
+from .arguments import (
+    EXPLORATION_FRACTION,
+    RateSchedule,
+    base_config,
+    checked_fraction,
+    with_arguments,
+)
 from .collector import Collector
 from .curriculum import Curriculum
-from .drivers import Drivers
-from .games import Labeller
+from .env_games import EnvGames, games_of
+from .games import Games, Labeller
 from .imitation import gate
 from .learner import Learner
-from .networks import QNetwork
+from .networks import Layout
+from .persistence import Persistence
+from .playing import Playing
+from .policies import POLICIES, policy_class
 from .rates import Rates
 from .replay import ReplayBuffer
-from .replay_storage import make_replay
-from .schedules import Schedules
-from .targets import choose, return_bound
-from .vec_env import GamesVecEnv
+from .reporting import Reporting
+from .schedules import Schedules, Table
+from .vector_adapter import as_vec_env
 
 log = logging.getLogger("tempest_agent")
 
 
-class HybridPolicy(BasePolicy):
-    """The averaged network behind SB3's policy interface; greedy, whatever ``deterministic``."""
+class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
+    """Double, dueling, n-step DQN over a discrete action and a continuous one, with a teacher.
 
-    def __init__(
-        self,
-        observation_space: spaces.Space[Any],
-        action_space: spaces.Space[Any],
-        lr_schedule: Callable[[float], float],
-        network: QNetwork,
-    ) -> None:
-        super().__init__(observation_space, action_space)
-        self.network = network
+    Used like any algorithm of Stable-Baselines3::
 
-    def _predict(self, observation: Any, deterministic: bool = False) -> Tensor:
-        heads = self.network(observation)
-        # The games drop a zap that would do nothing, so all pairs may be asked for.
-        legal = torch.ones(
-            heads.values.shape[0], BUTTON_PAIRS, dtype=torch.bool, device=heads.values.device
-        )
-        choice = choose(self.network, heads, legal)
-        fire = (choice.pair % 2).float() * 2.0 - 1.0
-        zap = (choice.pair // 2).float() * 2.0 - 1.0
-        return torch.stack((fire, zap, choice.position), dim=1)
+        HybridDQN("MlpQPolicy", env, learning_rate=1e-3, seed=0).learn(100_000)
 
-
-class HybridDQN(OffPolicyAlgorithm):
-    """Double, dueling, n-step DQN over button pairs and a spinner axis, with a teacher.
+    The value of each discrete action is a function of the continuous one (Lobel et al. 2023,
+    "Q-functionals for value-based continuous control"), so the greedy action is exact (van Hasselt
+    et al. 2016, "Deep reinforcement learning with double Q-learning"; Wang et al. 2016, "Dueling
+    network architectures").  Arguments that are left out are what ``config`` says.
 
     Args:
-        env: the games to train on.
-        config: all settings.
+        policy: ``"MlpQPolicy"``, ``"LaneQPolicy"`` (Tempest's features only) or such a class.
+        env: a Gymnasium environment or its name, a vector environment of Gymnasium (with same-step
+            autoreset) or of SB3, or ``GamesVecEnv``.  Observations are a ``Box``; actions a
+            ``Dict`` or ``Tuple`` of one ``Discrete`` and one bounded ``Box`` with one number.
+            None only for ``load``.
+        learning_rate: step size of AdamW, constant; or a function of the progress remaining
+            (1 at the start, 0 at the end of ``learn``), kept as a table of 1,001 places.
+        buffer_size: decisions that the replay keeps.
+        learning_starts: decisions before the first update.
+        batch_size: rows of an update.
+        tau: share of the weights the target network takes over at a move.
+        gamma: discount per decision.
+        train_freq: steps of the vector environment between updates, or ``(number, "step")``.
+        gradient_steps: updates each time; -1 for as many as decisions were played.
+        n_steps: longest n-step return.
+        target_update_interval: updates between two moves of the target network.
+        exploration_fraction: share of ``learn`` over which exploration falls to its end; 0.1 if
+            there is no ``config`` either.
+        exploration_initial_eps: exploration rate at the start.
+        exploration_final_eps: exploration rate at the end, the same in all environments.
+        max_grad_norm: gradient norm above which it is scaled down.
+        policy_kwargs: settings of the network (``hidden`` or ``net_arch``, ``spinner_knots``, ...).
+        stats_window_size: finished episodes that the logged means are over.
+        tensorboard_log: folder for TensorBoard.
+        verbose: 1 prints lines of figures.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        seed: of everything random; the configuration's (1) if left out, never a random one.
+        config: all settings: a ``Config``, a tree of settings, or a configuration's name.
         teacher: labels states and drives its segments; None trains without one.
         teacher_score: mean score of the teacher, for the imitation gate; used if the
             configuration gives none.
@@ -92,78 +105,159 @@ class HybridDQN(OffPolicyAlgorithm):
 
     Attributes:
         last_metrics: the last line of metrics.
+
+    Raises:
+        UserError: spaces or settings that cannot be, in one line that says what would do.
     """
 
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {**POLICIES}
+
+    config: Config
+    layout: Layout
+    games: Games
+    teacher: Labeller | None
+    on_metrics: Callable[[dict[str, float]], None] | None
     learner: Learner
     collector: Collector
     replay: ReplayBuffer
     curriculum: Curriculum
+    _rates: Rates
 
     def __init__(
         self,
-        env: GamesVecEnv,
-        config: Config,
+        policy: str | type[BasePolicy],
+        env: Any,
+        learning_rate: float | RateSchedule | None = None,
+        buffer_size: int | None = None,
+        learning_starts: int | None = None,
+        batch_size: int | None = None,
+        tau: float | None = None,
+        gamma: float | None = None,
+        train_freq: int | tuple[int, str] | None = None,
+        gradient_steps: int | None = None,
+        *,
+        n_steps: int | None = None,
+        target_update_interval: int | None = None,
+        exploration_fraction: float | None = None,
+        exploration_initial_eps: float | None = None,
+        exploration_final_eps: float | None = None,
+        max_grad_norm: float | None = None,
+        policy_kwargs: Mapping[str, Any] | None = None,
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        verbose: int = 0,
+        device: torch.device | str | None = None,
+        seed: int | None = None,
+        config: Config | Mapping[str, Any] | str | pathlib.Path | None = None,
         teacher: Labeller | None = None,
         teacher_score: float = 1.0,
         on_metrics: Callable[[dict[str, float]], None] | None = None,
+        _init_setup_model: bool = True,
     ) -> None:
-        if not isinstance(env, GamesVecEnv):
-            raise UserError(
-                f"HybridDQN trains on a GamesVecEnv, not on {type(env).__name__}; wrap the games: "
-                "GamesVecEnv(TempestGames(...))"
-            )
-        self.config = config
+        arguments = {
+            "learning_rate": learning_rate,
+            "buffer_size": buffer_size,
+            "learning_starts": learning_starts,
+            "batch_size": batch_size,
+            "tau": tau,
+            "gamma": gamma,
+            "train_freq": train_freq,
+            "gradient_steps": gradient_steps,
+            "n_steps": n_steps,
+            "target_update_interval": target_update_interval,
+            "exploration_initial_eps": exploration_initial_eps,
+            "exploration_final_eps": exploration_final_eps,
+            "max_grad_norm": max_grad_norm,
+            "device": device,
+            "seed": seed,
+        }
+        kind = policy_class(policy)
+        base = base_config(config)
+        super().__init__(
+            kind,
+            as_vec_env(env),
+            learning_rate=base.learner.learning_rate,
+            device=base.run.device if device is None else device,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            verbose=verbose,
+            support_multi_env=True,
+            sde_support=False,
+        )
+        num_envs = base.run.num_envs if self.env is None else self.n_envs
+        self.config = with_arguments(base, arguments, policy_kwargs or {}, num_envs, kind.encoder)
+        self.rate_table = Table.of(learning_rate, 1) if callable(learning_rate) else None
+        if exploration_fraction is None and config is None:
+            exploration_fraction = EXPLORATION_FRACTION
+        self.exploration_fraction = checked_fraction(exploration_fraction)
         self.teacher = teacher
-        self.teacher_score = config.teacher.score or teacher_score
+        self.teacher_score = self.config.teacher.score or teacher_score
         self.on_metrics = on_metrics
         self.last_metrics: dict[str, float] = {}
         self.owed = 0
         self.vector_steps = 0
-        learner = config.learner
-        super().__init__(
-            HybridPolicy,
-            env,
-            learning_rate=learner.learning_rate,
-            buffer_size=config.replay.capacity,
-            learning_starts=config.replay.learning_starts,
-            batch_size=learner.batch_size,
-            tau=learner.tau,
-            gamma=learner.gamma,
-            train_freq=1,
-            gradient_steps=learner.gradient_steps,
-            n_steps=learner.n_steps,
-            device=config.run.device,
-            support_multi_env=True,
-            sde_support=False,
-            seed=config.run.seed,
-            supported_action_spaces=(spaces.Box,),
-        )
-        self._setup_model()
+        self._show_settings()
+        if _init_setup_model:
+            self._setup_model()
+
+    def _show_settings(self) -> None:
+        """SB3's attributes as the configuration has them."""
+        learner, replay = self.config.learner, self.config.replay
+        self.learning_rate = learner.learning_rate
+        self.buffer_size, self.learning_starts = replay.capacity, replay.learning_starts
+        self.batch_size, self.n_steps = learner.batch_size, learner.n_steps
+        self.tau, self.gamma = learner.tau, learner.gamma
+        self.gradient_steps = learner.gradient_steps
+        # One turn of SB3's loop is one step of the environments, whatever ``learner.train_freq``.
+        self.train_freq = 1
+        self.seed = self.config.run.seed
 
     def _setup_model(self) -> None:
         self._setup_lr_schedule()
         self._convert_train_freq()
         config = self.config
-        seeds = np.random.SeedSequence(config.run.seed).generate_state(3)
+        if self.env is not None:
+            self.games = games_of(self.env)
+            self.layout = self.games.layout
+        elif not hasattr(self, "layout"):
+            raise UserError(
+                "HybridDQN needs an environment to know what it observes and does: "
+                "HybridDQN('MlpQPolicy', env)"
+            )
         self.set_random_seed(config.run.seed)
-        env = self.env
-        if not isinstance(env, GamesVecEnv):
-            raise UserError("HybridDQN was given no games; pass a GamesVecEnv")
-        self.learner = Learner(env.games.layout, config, self.device)
-        self.replay = make_replay(
-            config, env.games.layout, env.num_envs, int(seeds[0]), self.device
-        )
-        drivers = Drivers(env.num_envs, config.teacher, config.exploration, int(seeds[1]))
-        self.collector = Collector(env.games, self.learner.act, self.teacher, drivers, self.replay)
-        self.curriculum = Curriculum(config, drivers.free)
-        self.curriculum.start_levels.apply(env.games)
-        self.policy = HybridPolicy(
+        self.schedules = self._make_schedules()
+        if config.network.encoder == "lanes" and not self.layout.lane_features:
+            raise UserError(
+                f"LaneQPolicy needs Tempest's features, and the observation is "
+                f"{self.observation_space}; use MlpQPolicy"
+            )
+        self.learner = Learner(self.layout, config, self.device)
+        self.policy = self.policy_class(
             self.observation_space,
             self.action_space,
             self.lr_schedule,
             network=self.learner.followers.average,
         ).to(self.device)
-        self._rates = Rates(self.batch_size)
+        if self.env is not None:
+            self._make_collector()
+
+    @property
+    def schedules(self) -> Schedules:
+        """Settings as functions of the decisions played; the curriculum may move them."""
+        return self._schedules
+
+    @schedules.setter
+    def schedules(self, schedules: Schedules) -> None:
+        self._schedules = schedules
+        if hasattr(self, "curriculum"):
+            self.curriculum.schedules = schedules
+
+    def _make_schedules(self) -> Schedules:
+        schedules = Schedules.of(self.config)
+        if self.rate_table is None:
+            return schedules
+        table = dataclasses.replace(self.rate_table, last=self.config.run.steps)
+        return dataclasses.replace(schedules, learning_rate=table)
 
     def _setup_learn(
         self,
@@ -173,13 +267,75 @@ class HybridDQN(OffPolicyAlgorithm):
         tb_log_name: str = "run",
         progress_bar: bool = False,
     ) -> tuple[int, BaseCallback]:
+        if self.env is None:
+            raise UserError("the model has no environment to learn in; call set_env(env) first")
         if reset_num_timesteps:
+            self._plan(total_timesteps)
+        begins = reset_num_timesteps or self._last_obs is None
+        if begins:
             # SB3 resets the games now; no return may reach from the old games into the new.
             self.collector.interrupt()
             self.curriculum.start_levels.forget()
-        return super()._setup_learn(
+        result = super()._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
+        if begins:
+            self.episodes.begin()
+            if isinstance(self.games, EnvGames):
+                self.games.begin(self._last_obs)
+        return result
+
+    def _plan(self, total_timesteps: int) -> None:
+        """Schedules of a run of ``total_timesteps`` decisions."""
+        run = {"steps": total_timesteps}
+        tree: dict[str, dict[str, Any]] = {"run": run}
+        if self.exploration_fraction is not None:
+            steps = max(1, round(self.exploration_fraction * total_timesteps))
+            tree["exploration"] = {"epsilon_steps": steps}
+        self.config = from_dict(tree, self.config)
+        self.schedules = self._make_schedules()
+
+    @property
+    def exploration_rate(self) -> float:
+        """Exploration rate of the least curious environment."""
+        lowest = self.config.exploration.epsilon_min
+        return max(self.schedules.epsilon(self.num_timesteps), lowest)
+
+    def predict(
+        self,
+        observation: NDArray[Any] | dict[str, NDArray[Any]],
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[Any] | None = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, tuple[NDArray[Any], ...] | None]:
+        """What to do.
+
+        Args:
+            observation: one ``(...)`` or N ``(N, ...)``, as the environment gives them.
+            state: comes back as it is.
+            episode_start: not used.
+            deterministic: the greedy action; otherwise, as in SB3's DQN, a random one at
+                ``exploration_rate``.
+
+        Returns:
+            One action, or N: an array where an action is one, else a list; and ``state``.
+        """
+        if not deterministic and np.random.rand() < self.exploration_rate:
+            if not self.policy.is_vectorized_observation(observation):
+                return self.action_space.sample(), state
+            drawn = [self.action_space.sample() for _ in observation]
+            return (np.array(drawn) if self.action_space.shape else drawn), state
+        return self.policy.predict(observation, state, episode_start, deterministic)
+
+    def _move_to(self, env: VecEnv) -> None:
+        self.env, self.n_envs = env, env.num_envs
+        self._vec_normalize_env = unwrap_vec_normalize(env)
+        self.games = games_of(env)
+        self._go_on_from(None)
+
+    def _go_on_from(self, observation: NDArray[Any] | None) -> None:
+        """What SB3 believes was seen last; it resets the environments where that is None."""
+        self._last_obs = observation
 
     def collect_rollouts(
         self,
@@ -206,6 +362,8 @@ class HybridDQN(OffPolicyAlgorithm):
         every = self.config.run.log_interval
         if self.num_timesteps // every != step // every:
             self.write_metrics()
+        # SB3's callbacks read these by name.
+        infos, dones, rewards = self._count_episodes()
         callback.update_locals(locals())
         going_on = callback.on_step()
         callback.on_rollout_end()
@@ -236,110 +394,5 @@ class HybridDQN(OffPolicyAlgorithm):
             return 0.0
         return gate(self.collector.free_score, self.teacher_score)
 
-    def write_metrics(self) -> dict[str, float]:
-        """One line of metrics to the logger and to ``on_metrics``; running figures begin anew."""
-        step, updates = self.num_timesteps, self.learner.updates
-        figures: dict[str, float] = {
-            "steps": float(step),
-            "updates": float(updates),
-            "skipped_updates": float(self.learner.accumulator.skipped),
-            "epsilon": float(self.collector.drivers.epsilon(self.curriculum.epsilon(step)).mean()),
-            "imitation_gate": self.imitation_gate(),
-            "return_bound": return_bound(self.collector.largest_reward, self.gamma),
-            "replay_size": float(len(self.replay)),
-            "replay_fill": self.replay.filled / self.replay.length,
-        }
-        figures |= self.curriculum.figures(step)
-        figures |= self.collector.read() | self.learner.metrics.read()
-        figures |= self._rates.read(step, self.collector.history.frames, updates)
-        self.last_metrics = figures
-        for alarm in alarms(figures):
-            log.warning("at %d decisions: %s", step, alarm)
-        if hasattr(self, "_logger"):
-            for name, value in figures.items():
-                self.logger.record(f"train/{name}", value)
-            self.logger.dump(step)
-        if self.on_metrics is not None:
-            self.on_metrics(figures)
-        return figures
-
     def dump_logs(self) -> None:
         """SB3 asks for a line by number of episodes; ours come by number of decisions."""
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything an exact continuation needs besides the rows of the replay."""
-        layout = self.learner_layout()
-        return {
-            "config": to_dict(self.config),
-            "layout": layout,
-            "step": self.num_timesteps,
-            "vector_steps": self.vector_steps,
-            "owed": self.owed,
-            "teacher_score": self.teacher_score,
-            "schedules": self.curriculum.schedules.to_dict(),
-            "curriculum": self.curriculum.state_dict(),
-            "learner": self.learner.state_dict(),
-            "collector": self.collector.state_dict(),
-            "replay": self.replay.state_dict(),
-            "teacher": {} if self.teacher is None else self.teacher.state_dict(),
-            "random": {
-                "torch": torch.get_rng_state(),
-                "numpy": np.random.get_state(legacy=False),
-                "python": random.getstate(),
-            },
-        }
-
-    def learner_layout(self) -> dict[str, int]:
-        """The layout of the observation, as data."""
-        env = self.env
-        assert isinstance(env, GamesVecEnv)
-        layout = env.games.layout
-        return {
-            "num_features": layout.num_features,
-            "lane_features": layout.lane_features,
-            "lane_exists": layout.lane_exists,
-        }
-
-    def load_state_dict(
-        self, state: dict[str, Any], replay: dict[str, NDArray[Any]] | None
-    ) -> None:
-        """Go on from ``state_dict``; without ``replay`` the buffer fills up anew first."""
-        self.curriculum.schedules = Schedules.from_dict(state["schedules"], self.config)
-        if "curriculum" in state:
-            self.curriculum.load_state_dict(state["curriculum"])
-        self.curriculum.start_levels.apply(self.collector.games)
-        self.learner.load_state_dict(state["learner"])
-        self.collector.load_state_dict(state["collector"], int(state["step"]))
-        if self.teacher is not None and state.get("teacher"):
-            self.teacher.load_state_dict(state["teacher"])
-        if replay is None:
-            self.replay.load_random(state["replay"])
-        else:
-            self.replay.load(replay, state["replay"])
-        self.num_timesteps = int(state["step"])
-        self.vector_steps = int(state["vector_steps"])
-        self.owed = int(state["owed"])
-        self.teacher_score = float(state["teacher_score"])
-        self._n_updates = self.learner.updates
-        torch.set_rng_state(state["random"]["torch"])
-        numpy_state = state["random"]["numpy"]
-        inner = {**numpy_state["state"], "key": np.asarray(numpy_state["state"]["key"])}
-        np.random.set_state({**numpy_state, "state": inner})
-        version, internal, gauss = state["random"]["python"]
-        random.setstate((version, tuple(internal), gauss))
-        self._rates.restart(self.num_timesteps, self.collector.history.frames, self.learner.updates)
-        # SB3 resets the games at the first learn() unless it believes to be in the middle.
-        env = self.env
-        assert isinstance(env, GamesVecEnv)
-        self._last_obs = env.games.observe().astype(np.float32) / np.float32(127.0)
-
-    def save(
-        self,
-        path: str | pathlib.Path | io.BufferedIOBase,
-        exclude: Any = None,
-        include: Any = None,
-    ) -> None:
-        """Write a checkpoint without the replay to ``path`` (not SB3's pickled zip)."""
-        if not isinstance(path, str | pathlib.Path):
-            raise UserError("HybridDQN.save needs a path; a checkpoint is written whole or not")
-        write_checkpoint(pathlib.Path(path), self.state_dict())

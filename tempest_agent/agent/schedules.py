@@ -7,6 +7,7 @@ it is resumed with.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -48,10 +49,32 @@ class Ramp:
 
 
 @dataclass(frozen=True)
+class Table:
+    """Values at evenly spaced decisions from 0 to ``last``, straight lines between them."""
+
+    values: tuple[float, ...]
+    last: int
+
+    def __call__(self, step: int) -> float:
+        place = min(max(step / self.last, 0.0), 1.0) * (len(self.values) - 1)
+        lower = min(int(place), len(self.values) - 2)
+        left, right = self.values[lower : lower + 2]
+        return left + (place - lower) * (right - left)
+
+    @staticmethod
+    def of(schedule: Callable[[float], float], last: int, count: int = 1001) -> Table:
+        """``schedule``, a function of the progress remaining (1 to 0), at ``count`` places.
+
+        As data it is in the checkpoint and needs no pickle.
+        """
+        return Table(tuple(float(schedule(1.0 - i / (count - 1))) for i in range(count)), last)
+
+
+@dataclass(frozen=True)
 class Schedules:
     """All schedules of a run."""
 
-    learning_rate: Ramp
+    learning_rate: Ramp | Table
     expert_ratio: Ramp
     epsilon: Ramp
     """Lower bound of every game's exploration rate; the ladder takes over when it has fallen."""
@@ -99,4 +122,9 @@ class Schedules:
     def from_dict(data: dict[str, dict[str, Any]], config: Config) -> Schedules:
         """What ``to_dict`` gave; schedules that an older file lacks are those of ``config``."""
         whole = Schedules.of(config).to_dict() | data
-        return Schedules(**{name: Ramp(**values) for name, values in whole.items()})
+        rate = whole.pop("learning_rate")
+        rates = (
+            Table(tuple(rate["values"]), int(rate["last"])) if "values" in rate else Ramp(**rate)
+        )
+        ramps = {name: Ramp(**values) for name, values in whole.items()}
+        return Schedules(learning_rate=rates, **ramps)

@@ -42,6 +42,7 @@ from .checkpoint import (
 from .games import Games, Labeller
 from .hybrid_dqn import HybridDQN
 from .network_size import NetworkSize, size_of
+from .policies import policy_name
 from .tempest_games import TempestGames, TempestTeacher
 from .vec_env import GamesVecEnv
 
@@ -87,7 +88,13 @@ class Trainer:
         if games is None:
             games = TempestGames(config.run.num_envs, config.game, config.run.seed)
             teacher = teacher or _teacher(config)
-        self.algorithm = HybridDQN(GamesVecEnv(games), config, teacher, on_metrics=on_metrics)
+        self.algorithm = HybridDQN(
+            policy_name(config.network.encoder),
+            GamesVecEnv(games),
+            config=config,
+            teacher=teacher,
+            on_metrics=on_metrics,
+        )
         # Lines of metrics go to ``on_metrics``; SB3's own outputs would repeat them.
         self.algorithm.set_logger(Logger(None, []))
         self._started = False

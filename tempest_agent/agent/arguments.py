@@ -1,0 +1,162 @@
+"""Stable-Baselines3's names for settings, put into the one configuration.
+
+What is given by name wins over the configuration, and the configuration says everything else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from tempest_agent.config import Config, ConfigError, NetworkConfig, from_dict, load_config
+from tempest_agent.errors import UserError, unknown_name
+
+KEYS = {
+    "buffer_size": ("replay", "capacity"),
+    "learning_starts": ("replay", "learning_starts"),
+    "batch_size": ("learner", "batch_size"),
+    "tau": ("learner", "tau"),
+    "gamma": ("learner", "gamma"),
+    "train_freq": ("learner", "train_freq"),
+    "gradient_steps": ("learner", "gradient_steps"),
+    "n_steps": ("learner", "n_steps"),
+    "target_update_interval": ("learner", "target_update_interval"),
+    "max_grad_norm": ("learner", "max_grad_norm"),
+    "exploration_initial_eps": ("exploration", "epsilon_start"),
+    "seed": ("run", "seed"),
+}
+"""Arguments that are one setting."""
+
+EXPLORATION_FRACTION = 0.1
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    # The rest of the defaults is tuned for many arcade games side by side.
+    "run": {"log_interval": 10_000},
+    "teacher": {"name": "none"},
+    "exploration": {"epsilon_max": 0.05, "epsilon_min": 0.05, "hold_max": 1},
+    "replay": {"learning_starts": 1_000},
+    "learner": {"target_clip": 1e6, "imitation": "none"},
+}
+"""What differs from the configuration's own defaults where none is given."""
+
+RateSchedule = Callable[[float], float]
+"""Progress remaining, from 1 at the start of training to 0, to a step size."""
+
+
+def base_config(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
+    """The configuration that arguments are put on top of.
+
+    Args:
+        config: one, a tree of settings, the name or path of a file, or None for the defaults of
+            use as a library.
+
+    Raises:
+        UserError: an unknown setting, a bad value, or no such file.
+    """
+    if isinstance(config, Config):
+        return config
+    if isinstance(config, str | Path):
+        return load_config(config)
+    base = from_dict(DEFAULTS)
+    return base if config is None else from_dict(config, base)
+
+
+def with_arguments(
+    config: Config,
+    arguments: Mapping[str, Any],
+    policy_kwargs: Mapping[str, Any],
+    num_envs: int,
+    encoder: str,
+) -> Config:
+    """``config`` with what was given by name; arguments that are None were not given.
+
+    Args:
+        config: everything that is not given.
+        arguments: those of ``KEYS``, ``learning_rate``, ``exploration_final_eps`` and ``device``.
+        policy_kwargs: settings of the network; ``net_arch`` is SB3's name for ``hidden``.
+        num_envs: environments side by side.
+        encoder: of the policy.
+
+    Raises:
+        UserError: a value out of range or of the wrong kind, or an unknown setting.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
+    tree: dict[str, dict[str, Any]] = {
+        "run": {"num_envs": num_envs},
+        "learner": {},
+        "replay": {},
+        "exploration": {},
+        "network": {"encoder": encoder, **network_settings(policy_kwargs)},
+    }
+    if "train_freq" in given:
+        given["train_freq"] = _train_freq(given["train_freq"])
+    if given.get("gradient_steps") == -1:
+        # As many updates as decisions were played since the last ones.
+        given["gradient_steps"] = given.get("train_freq", config.learner.train_freq) * num_envs
+    for name, (section, key) in KEYS.items():
+        if name in given:
+            tree[section][key] = given[name]
+    if "learning_rate" in given:
+        rate = given["learning_rate"]
+        tree["learner"]["learning_rate"] = rate(1.0) if callable(rate) else rate
+        tree["learner"]["learning_rate_schedule"] = "constant"
+    if "exploration_final_eps" in given:
+        final = given["exploration_final_eps"]
+        tree["exploration"] |= {"epsilon_max": final, "epsilon_min": final}
+    if "device" in given:
+        tree["run"]["device"] = str(given["device"]).partition(":")[0]
+    try:
+        return from_dict(tree, config)
+    except ConfigError as error:
+        raise UserError(_in_argument_names(str(error), given)) from error
+
+
+def network_settings(policy_kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """``policy_kwargs`` as settings of the network.
+
+    Raises:
+        UserError: an unknown one.
+    """
+    known = {field.name for field in dataclasses.fields(NetworkConfig)} - {"encoder"}
+    settings = dict(policy_kwargs)
+    if "net_arch" in settings:
+        settings["hidden"] = settings.pop("net_arch")
+    for name in settings:
+        if name not in known:
+            raise UserError(unknown_name("policy_kwargs", name, {*known, "net_arch"}))
+    return settings
+
+
+def checked_fraction(value: float | None) -> float | None:
+    """``exploration_fraction`` as it came.
+
+    Raises:
+        UserError: not from 0 to 1.
+    """
+    if value is not None and not 0.0 <= value <= 1.0:
+        raise UserError(
+            f"exploration_fraction={value!r} is a share of learn(total_timesteps); give a number "
+            "from 0 to 1"
+        )
+    return value
+
+
+def _train_freq(value: Any) -> Any:
+    if isinstance(value, tuple | list) and len(value) == 2:
+        number, unit = value
+        if unit != "step":
+            raise UserError(
+                f"train_freq={value!r}: HybridDQN counts steps of the environments, not "
+                "episodes; give a number or (number, 'step')"
+            )
+        return number
+    return value
+
+
+def _in_argument_names(message: str, given: Mapping[str, Any]) -> str:
+    for name, (section, key) in KEYS.items():
+        if name in given:
+            message = message.replace(f"{section}.{key}", name)
+    return message

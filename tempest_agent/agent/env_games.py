@@ -1,0 +1,175 @@
+"""Any Stable-Baselines3 vector environment as games that the student can be trained on.
+
+Observations are stored as exactly as their type asks for: features of Tempest as the int8 codes
+they come from, uint8 as it is, float16 as it is, everything else as float32.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv
+
+from tempest_agent.envs.actions import HybridActions
+from tempest_agent.errors import UserError
+
+from . import vec_env
+from .action_forms import form_of
+from .games import Games, Step
+from .networks import Layout
+from .tempest_games import TEMPEST_LAYOUT, ZAP_LEGAL_FEATURE
+from .vector_adapter import VectorEnvAdapter
+
+FINE = 32_767
+"""Steps from the middle of a continuous action to its ends: what int16 can hold."""
+
+
+def layout_of(observation: spaces.Space[Any], action: spaces.Space[Any]) -> Layout:
+    """The layout of an environment with these spaces.
+
+    Raises:
+        UserError: the observation is no ``Box``, or the action not one HybridDQN can take.
+    """
+    if not isinstance(observation, spaces.Box):
+        raise UserError(
+            f"HybridDQN needs a Box of numbers to observe, not {observation}; wrap the environment "
+            "in gymnasium.wrappers.FlattenObservation"
+        )
+    if observation == vec_env.observation_space(TEMPEST_LAYOUT) and (
+        action in (vec_env.action_space(), HybridActions().space)
+    ):
+        return TEMPEST_LAYOUT
+    if action == vec_env.action_space():
+        raise UserError(
+            f"three numbers as an action, {action}, are understood only for Tempest's features; "
+            "make the environment with action_type='hybrid'"
+        )
+    exact = observation.dtype in (np.uint8, np.float16)
+    return Layout(
+        num_features=int(np.prod(observation.shape)),
+        num_pairs=form_of(action).num_pairs,
+        counts=FINE,
+        stored=str(observation.dtype) if exact else "float32",
+        fire_and_zap=False,
+    )
+
+
+class EnvGames:
+    """The environments of ``env``, one game each.
+
+    An episode that ``env`` reports as cut (``TimeLimit.truncated``) is bootstrapped on its
+    ``terminal_observation``; other ends are terminations.
+
+    Args:
+        env: steps the environments and begins finished ones anew, as SB3's vector environments do.
+
+    Attributes:
+        infos: of the last step, one dictionary per environment, ``episode`` in those that ended.
+
+    Raises:
+        UserError: spaces that HybridDQN cannot play in.
+    """
+
+    def __init__(self, env: VecEnv) -> None:
+        self.env = env
+        self.num_games = env.num_envs
+        self.layout = layout_of(env.observation_space, env.action_space)
+        self._form = form_of(env.action_space)
+        shape = (self.num_games, self.layout.num_features)
+        self._codes: NDArray[Any] = np.zeros(shape, self.layout.stored)
+        self._returns = np.zeros(self.num_games)
+        self._lengths = np.zeros(self.num_games, np.int64)
+        self.infos: list[dict[str, Any]] = [{} for _ in range(self.num_games)]
+
+    def begin(self, observation: Any) -> None:
+        """Go on from the observations ``(N, ...)`` of environments that were just reset."""
+        self._codes = self._stored(observation)
+        self._returns[:] = 0.0
+        self._lengths[:] = 0
+
+    def reset(self) -> None:
+        """Begin all games anew."""
+        self.begin(self.env.reset())
+
+    def observe(self) -> NDArray[Any]:
+        """The present observations as they are stored, ``(N, F)``."""
+        return self._codes
+
+    def zap_legal(self) -> NDArray[np.bool_]:
+        """Whether Tempest's zap would do something; True in other environments, ``(N,)``."""
+        return self._legal(self._codes)
+
+    def images(self) -> Any:
+        """Nothing: teachers play the arcade's own games.
+
+        Raises:
+            UserError: always.
+        """
+        raise UserError(
+            "a teacher reads the arcade's RAM images, which this environment does not give; train "
+            "with teacher=None or on GamesVecEnv(TempestGames(...))"
+        )
+
+    def step(self, spin: NDArray[Any], buttons: NDArray[np.uint8]) -> Step:
+        """Play one decision of every environment: counts ``(N,)`` and discrete values ``(N,)``."""
+        legal = self.zap_legal()
+        if self.layout.fire_and_zap:
+            buttons = np.where(legal, buttons, buttons & 1).astype(np.uint8)
+        position = spin / self.layout.counts
+        batched = isinstance(self.env, VectorEnvAdapter)
+        actions = (self._form.batch if batched else self._form.each)(buttons, position)
+        observation, reward, done, infos = self.env.step(actions)
+        done = np.asarray(done, np.bool_)
+        final = self._stored(observation)
+        self._codes = final.copy()
+        truncated = np.zeros(self.num_games, np.bool_)
+        self._returns += reward
+        self._lengths += 1
+        score = self._returns.copy()
+        for game in np.flatnonzero(done):
+            truncated[game] = bool(infos[game].get("TimeLimit.truncated", False))
+            final[game] = self._stored(infos[game]["terminal_observation"][None])[0]
+            infos[game].setdefault(
+                "episode", {"r": float(score[game]), "l": int(self._lengths[game])}
+            )
+        self._returns[done] = 0.0
+        self._lengths[done] = 0
+        self.infos = list(infos)
+        return Step(
+            reward=np.asarray(reward, np.float32),
+            terminated=done & ~truncated,
+            truncated=truncated,
+            game_over=done,
+            score=score,  # type: ignore[arg-type]
+            spin=spin,
+            buttons=buttons,
+            final_codes=final,
+            final_zap_legal=self._legal(final),
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """The present observations: where a return must end if the games are not gone on with."""
+        return {"observation": self._codes}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over the observations; the environments themselves have to be begun anew."""
+        self._codes = np.asarray(state["observation"]).astype(self.layout.stored)
+
+    def _stored(self, observation: Any) -> NDArray[Any]:
+        flat = np.asarray(observation).reshape(len(observation), -1)
+        if self.layout.stored == "int8":
+            return np.rint(flat * 127.0).astype(np.int8)
+        return flat.astype(self.layout.stored)
+
+    def _legal(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        if self.layout.fire_and_zap:
+            return codes[:, ZAP_LEGAL_FEATURE] > 0
+        return np.ones(len(codes), np.bool_)
+
+
+def games_of(env: VecEnv) -> Games:
+    """What is played: a batch of games itself, or the environments one by one."""
+    return env.games if isinstance(env, vec_env.GamesVecEnv) else EnvGames(env)

@@ -1,0 +1,357 @@
+"""Saving and loading of ``HybridDQN``, under SB3's names and without pickle.
+
+Files are the checkpoints of ``checkpoint``: tensors and plain values.  Optimiser state belongs to
+the weights it was made with: where weights are put in without it, moments begin at zero.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import pathlib
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from typing_extensions import Self
+
+from tempest_agent.config import ConfigError, from_dict, to_dict
+from tempest_agent.errors import UserError
+
+from .checkpoint import read_checkpoint, read_replay, write_checkpoint, write_replay
+from .env_games import EnvGames
+from .networks import Layout
+from .policies import policy_name
+from .schedules import Schedules, Table
+from .space_data import space_from, space_to
+from .vec_env import action_space, observation_space
+
+if TYPE_CHECKING:
+    from .hybrid_dqn import HybridDQN
+
+SUFFIX = ".pt"
+NETWORKS = ("online", "target", "average")
+OPTIMIZER = "optimizer"
+_REPLAY_STAMP = "replay"
+
+
+class Persistence:
+    """The part of ``HybridDQN`` that knows files."""
+
+    def state_dict(self: HybridDQN) -> dict[str, Any]:  # type: ignore[misc]
+        """Everything an exact continuation needs besides the rows of the replay."""
+        return {
+            "config": to_dict(self.config),
+            "layout": self.learner_layout(),
+            "spaces": {
+                "observation": space_to(self.observation_space),
+                "action": space_to(self.action_space),
+            },
+            "exploration_fraction": self.exploration_fraction,
+            "step": self.num_timesteps,
+            "vector_steps": self.vector_steps,
+            "owed": self.owed,
+            "teacher_score": self.teacher_score,
+            "schedules": self.schedules.to_dict(),
+            "curriculum": self.curriculum.state_dict() if self.env is not None else None,
+            "learner": self.learner.state_dict(),
+            "collector": self.collector.state_dict() if self.env is not None else None,
+            "replay": self.replay.state_dict() if self.env is not None else None,
+            "teacher": {} if self.teacher is None else self.teacher.state_dict(),
+            "random": {
+                "torch": torch.get_rng_state(),
+                "numpy": np.random.get_state(legacy=False),
+                "python": random.getstate(),
+            },
+        }
+
+    def learner_layout(self: HybridDQN) -> dict[str, Any]:  # type: ignore[misc]
+        """The layout of observations and actions, as data."""
+        return asdict(self.layout)
+
+    def load_state_dict(  # type: ignore[misc]
+        self: HybridDQN, state: dict[str, Any], replay: dict[str, NDArray[Any]] | None
+    ) -> None:
+        """Go on exactly from ``state_dict``; without ``replay`` the buffer fills up anew first."""
+        self._load_counters(state)
+        if "curriculum" in state:
+            self.curriculum.load_state_dict(state["curriculum"])
+        self.curriculum.start_levels.apply(self.games)
+        self.collector.load_state_dict(state["collector"], self.num_timesteps)
+        if self.teacher is not None and state.get("teacher"):
+            self.teacher.load_state_dict(state["teacher"])
+        if replay is None:
+            self.replay.load_random(state["replay"])
+        else:
+            self.replay.load(replay, state["replay"])
+        torch.set_rng_state(state["random"]["torch"])
+        numpy_state = state["random"]["numpy"]
+        inner = {**numpy_state["state"], "key": np.asarray(numpy_state["state"]["key"])}
+        np.random.set_state({**numpy_state, "state": inner})
+        version, internal, gauss = state["random"]["python"]
+        random.setstate((version, tuple(internal), gauss))
+        self.episodes.resume()
+        self._restart_rates()
+        if not isinstance(self.games, EnvGames):
+            self._go_on_from(self.games.observe().astype(np.float32) / np.float32(127.0))
+
+    def _load_counters(self: HybridDQN, state: dict[str, Any]) -> None:  # type: ignore[misc]
+        self.schedules = Schedules.from_dict(state["schedules"], self.config)
+        rate = self.schedules.learning_rate
+        self.rate_table = rate if isinstance(rate, Table) else None
+        self.learner.load_state_dict(state["learner"])
+        self.num_timesteps = int(state["step"])
+        self.vector_steps = int(state["vector_steps"])
+        self.owed = int(state["owed"])
+        self.teacher_score = float(state["teacher_score"])
+        self._n_updates = self.learner.updates
+
+    def save(  # type: ignore[misc]
+        self: HybridDQN,
+        path: str | pathlib.Path | io.BufferedIOBase,
+        exclude: Iterable[str] | None = None,
+        include: Iterable[str] | None = None,
+    ) -> None:
+        """Write a checkpoint without the replay to ``path`` (not SB3's pickled zip).
+
+        Args:
+            path: gets ``.pt`` where it has no suffix.
+            exclude: SB3's; a checkpoint is always whole.
+            include: SB3's; a checkpoint is always whole.
+
+        Raises:
+            UserError: ``path`` is no path, or cannot be written; the file there before stays.
+        """
+        if not isinstance(path, str | pathlib.Path):
+            raise UserError("HybridDQN.save needs a path; a checkpoint is written whole or not")
+        path = pathlib.Path(path)
+        write_checkpoint(path if path.suffix else path.with_suffix(SUFFIX), self.state_dict())
+
+    @classmethod
+    def load(
+        cls,
+        path: str | pathlib.Path | io.BufferedIOBase,
+        env: Any = None,
+        device: torch.device | str = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        print_system_info: bool = False,
+        force_reset: bool = True,
+        **kwargs: Any,
+    ) -> Self:
+        """The model of a checkpoint of ``save``, of ``tempest-agent train``, or a player.
+
+        ``learn(..., reset_num_timesteps=False)`` then goes on with the schedules of the file.  The
+        replay is not in it: it fills up first, unless ``load_replay_buffer`` brings it back.
+
+        Args:
+            path: with or without ``.pt``.
+            env: as in the constructor, with the spaces that the model was trained with and any
+                number of environments.  Without one the model can ``predict``, and learn after
+                ``set_env``.
+            device: ``auto``, ``cpu`` or ``cuda``.
+            custom_objects: SB3's; there are no objects in the file.
+            print_system_info: SB3's; prints this machine's versions.
+            force_reset: SB3's; the games begin anew at the next ``learn``.
+            **kwargs: other arguments of the constructor, in place of those of the file.
+
+        Raises:
+            UserError: no such file, a damaged one, or one that does not fit ``env`` or ``kwargs``.
+        """
+        if not isinstance(path, str | pathlib.Path):
+            raise UserError("HybridDQN.load needs a path")
+        if print_system_info:
+            from stable_baselines3.common.utils import get_system_info
+
+            get_system_info()
+        model: Any = _load(cls, _existing(pathlib.Path(path)), env, device, kwargs)
+        loaded: Self = model
+        return loaded
+
+    def get_parameters(self: HybridDQN) -> dict[str, dict[str, Any]]:  # type: ignore[misc]
+        """Copies of the state of ``online``, ``target`` and ``average`` network and ``optimizer``.
+
+        ``average`` is the one that plays.
+        """
+        state = self.learner.state_dict()
+        return {name: _copied(state[name]) for name in (*NETWORKS, OPTIMIZER)}
+
+    def set_parameters(  # type: ignore[misc]
+        self: HybridDQN,
+        load_path_or_dict: str | pathlib.Path | Mapping[str, Any],
+        exact_match: bool = True,
+        device: torch.device | str = "auto",
+    ) -> None:
+        """Take over weights; nothing is changed unless all of them fit.
+
+        Where networks are given without ``optimizer``, its moments begin at zero: those of other
+        weights would push the new ones about.  Of the networks that are not given, target and
+        average follow ``online``, or all follow the only one given.
+
+        Args:
+            load_path_or_dict: what ``get_parameters`` gave, or the path of a checkpoint.
+            exact_match: whether all four entries must be there.
+            device: SB3's; weights go where the model is.
+
+        Raises:
+            UserError: missing or unknown entries, or weights of another shape.
+        """
+        if isinstance(load_path_or_dict, Mapping):
+            given = dict(load_path_or_dict)
+        else:
+            content = read_checkpoint(_existing(pathlib.Path(load_path_or_dict)))["learner"]
+            given = {name: content[name] for name in (*NETWORKS, OPTIMIZER) if name in content}
+        known = {*NETWORKS, OPTIMIZER}
+        missing = known - given.keys() if exact_match else set[str]()
+        if given.keys() - known or missing or not given.keys() & set(NETWORKS):
+            raise UserError(
+                f"parameters {sorted(map(str, given))}: {', '.join(sorted(known))} are needed "
+                "(with exact_match=False at least one network)"
+            )
+        own = self.learner.state_dict()
+        leader = next(given[name] for name in NETWORKS if name in given)
+        for name in NETWORKS:
+            weights = given.get(name, leader)
+            _check_shapes(name, weights, own[name])
+            own[name] = _copied(weights)
+        fresh = {"state": {}, "param_groups": own[OPTIMIZER]["param_groups"]}
+        own[OPTIMIZER] = _copied(given.get(OPTIMIZER, fresh))
+        before = _copied(self.learner.state_dict())
+        try:
+            self.learner.load_state_dict(own)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            self.learner.load_state_dict(before)
+            raise UserError(f"the optimizer's state does not fit: {_line(error)}") from error
+
+    def save_replay_buffer(  # type: ignore[misc]
+        self: HybridDQN, path: str | pathlib.Path | io.BufferedIOBase
+    ) -> None:
+        """Write the replay's rows to ``path``, an archive of plain arrays (NumPy's ``.npz``).
+
+        Raises:
+            UserError: ``path`` is no path or cannot be written, or there is no replay.
+        """
+        if not isinstance(path, str | pathlib.Path) or self.env is None:
+            raise UserError("save_replay_buffer needs a path, and a model with an environment")
+        rest = {
+            "state": np.array(json.dumps(self.replay.state_dict())),
+            "length": np.array(self.replay.length),
+            "observation": self.games.observe(),
+            "zap_legal": self.games.zap_legal(),
+        }
+        write_replay(pathlib.Path(path), _REPLAY_STAMP, {**self.replay.arrays(), **rest})
+
+    def load_replay_buffer(  # type: ignore[misc]
+        self: HybridDQN,
+        path: str | pathlib.Path | io.BufferedIOBase,
+        truncate_last_traj: bool = True,
+    ) -> None:
+        """Read what ``save_replay_buffer`` wrote; episodes under way then end with a bootstrap.
+
+        Args:
+            path: of the file.
+            truncate_last_traj: SB3's; always so.
+
+        Raises:
+            UserError: no such file, or a replay of another shape; the present one is kept.
+        """
+        if not isinstance(path, str | pathlib.Path) or self.env is None:
+            raise UserError("load_replay_buffer needs a path, and a model with an environment")
+        arrays = read_replay(pathlib.Path(path), _REPLAY_STAMP)
+        if arrays is None or "length" not in arrays:
+            raise UserError(f"{path} is no replay of HybridDQN; give a file of save_replay_buffer")
+        if int(arrays["length"]) != self.replay.length:
+            raise UserError(
+                f"{path} holds up to {int(arrays['length'])} decisions of each environment, this "
+                f"replay {self.replay.length}; use the same buffer_size and environments"
+            )
+        self.replay.load(arrays, json.loads(str(arrays["state"])))
+        self.replay.end_games(arrays["observation"], arrays["zap_legal"])
+
+
+def _load(
+    cls: Any, path: pathlib.Path, env: Any, device: torch.device | str, kwargs: dict[str, Any]
+) -> HybridDQN:
+    content = read_checkpoint(path)
+    try:
+        config = from_dict(content["config"])
+        layout = Layout(**content["layout"])
+        policy = policy_name(config.network.encoder)
+        model: HybridDQN = cls(
+            policy, env, config=config, device=device, _init_setup_model=False, **kwargs
+        )
+        saved = content.get("spaces")
+        if env is None:
+            model.observation_space = (
+                space_from(saved["observation"]) if saved else observation_space(layout)
+            )
+            model.action_space = space_from(saved["action"]) if saved else action_space()
+        if model.exploration_fraction is None:
+            model.exploration_fraction = content.get("exploration_fraction")
+        model.layout = layout
+        model._setup_model()
+        if model.layout != layout:
+            raise UserError(
+                f"{path} was trained on other observations or actions than {env} has; give an "
+                "environment like that one"
+            )
+        _fill(model, content, kwargs)
+    except (KeyError, TypeError, RuntimeError, ConfigError) as error:
+        raise UserError(
+            f"{path} does not fit this version of tempest-agent or the arguments given "
+            f"({_line(error)}); use the version and settings that wrote it"
+        ) from error
+    return model
+
+
+def _fill(model: HybridDQN, content: dict[str, Any], kwargs: dict[str, Any]) -> None:
+    if content.get("player_only"):
+        model.set_parameters({"average": content["learner"]["average"]}, exact_match=False)
+        model.num_timesteps = int(content["step"])
+        return
+    planned, table = model.schedules, model.rate_table
+    model._load_counters(content)
+    if kwargs.get("learning_rate") is not None:
+        model.schedules = replace(model.schedules, learning_rate=planned.learning_rate)
+        model.rate_table = table
+    collector = content["collector"]
+    alike = collector is not None and model.env is not None
+    if alike and model.n_envs == int(content["config"]["run"]["num_envs"]):
+        model.collector.load_state_dict(collector, model.num_timesteps, with_games=False)
+        model.replay.load_random(content["replay"])
+        if content.get("curriculum"):
+            model.curriculum.load_state_dict(content["curriculum"])
+    if model.env is not None:
+        model._restart_rates()
+
+
+def _existing(path: pathlib.Path) -> pathlib.Path:
+    with_suffix = path.with_suffix(SUFFIX)
+    return with_suffix if not path.suffix and with_suffix.is_file() else path
+
+
+def _copied(value: Any) -> Any:
+    """A tree of tensors with tensors of its own."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, Mapping):
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
+
+
+def _check_shapes(name: str, given: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    for key in sorted(given.keys() | own.keys()):
+        theirs = tuple(given[key].shape) if key in given else "nothing"
+        ours = tuple(own[key].shape) if key in own else "nothing"
+        if theirs != ours:
+            raise UserError(
+                f"the weights of {name} do not fit: {key} is {theirs}, this network has {ours}; "
+                "make the model with the same policy_kwargs and spaces"
+            )
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,112 @@
+"""The student's networks behind Stable-Baselines3's policy interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.policies import BasePolicy
+from torch import Tensor
+
+from tempest_agent.errors import UserError, unknown_name
+
+from .action_forms import form_of
+from .networks import QNetwork
+from .targets import choose
+
+
+class HybridPolicy(BasePolicy):
+    """Greedy actions of a network, as the environment takes them.
+
+    Args:
+        observation_space: a ``Box``; its observations are flattened.
+        action_space: what ``action_forms`` knows.
+        lr_schedule: not used; the learner has its own.
+        network: whose values are maximised.
+
+    Attributes:
+        encoder: the ``network.encoder`` that the class stands for.
+    """
+
+    encoder: ClassVar[str] = "mlp"
+
+    def __init__(
+        self,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any],
+        lr_schedule: Callable[[float], float],
+        network: QNetwork,
+    ) -> None:
+        super().__init__(observation_space, action_space)
+        self.network = network
+        self.form = form_of(action_space)
+        # Tempest's int8 codes come as the features they stand for.
+        self._unit = network.layout.unit if network.layout.stored == "uint8" else 1.0
+
+    def predict(
+        self,
+        observation: NDArray[Any] | dict[str, NDArray[Any]],
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[Any] | None = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, tuple[NDArray[Any], ...] | None]:
+        """The best action of one observation, or of N at once.
+
+        Returns:
+            One action of the action space, or N of them: an array where an action is one, else a
+            list; and ``state`` as it came.  Greedy, whatever ``deterministic``.
+        """
+        self.set_training_mode(False)
+        features, is_batch = self.obs_to_tensor(observation)
+        with torch.no_grad():
+            chosen = self._predict(features, deterministic).cpu().numpy()
+        actions = self.form.each(chosen[:, 0].astype(np.int64), chosen[:, 1])
+        return (actions if is_batch else actions[0]), state
+
+    def _predict(self, observation: Any, deterministic: bool = False) -> Tensor:
+        """Discrete value and position in [-1, 1] of each row, ``(B, 2)``."""
+        heads = self.network(observation.float().flatten(1) * self._unit)
+        # Tempest drops a zap that would do nothing, so all values may be asked for.
+        legal = torch.ones(heads.values.shape[:2], dtype=torch.bool, device=heads.values.device)
+        choice = choose(self.network, heads, legal)
+        return torch.stack((choice.pair.float(), choice.position), dim=1)
+
+
+class MlpQPolicy(HybridPolicy):
+    """Flat layers on any observation of numbers."""
+
+
+class LaneQPolicy(HybridPolicy):
+    """Weights shared over the lanes of Tempest's features."""
+
+    encoder = "lanes"
+
+
+POLICIES: dict[str, type[HybridPolicy]] = {"LaneQPolicy": LaneQPolicy, "MlpQPolicy": MlpQPolicy}
+
+
+def policy_class(policy: Any) -> type[HybridPolicy]:
+    """The class of a policy, given by name or itself.
+
+    Raises:
+        UserError: another name or thing.
+    """
+    if isinstance(policy, str):
+        if policy not in POLICIES:
+            raise UserError(unknown_name("policy", policy, POLICIES))
+        return POLICIES[policy]
+    if isinstance(policy, type) and issubclass(policy, HybridPolicy):
+        return policy
+    raise UserError(
+        f"policy={policy!r} must be 'MlpQPolicy', 'LaneQPolicy' or a subclass of HybridPolicy; "
+        "the environment comes second: HybridDQN('MlpQPolicy', env)"
+    )
+
+
+def policy_name(encoder: str) -> str:
+    """The name of the policy with ``encoder``."""
+    return "LaneQPolicy" if encoder == "lanes" else "MlpQPolicy"

@@ -1,0 +1,44 @@
+"""Spaces as plain data, so that a checkpoint says what its model observes and does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+
+
+def space_to(space: spaces.Space[Any]) -> dict[str, Any]:
+    """A ``Box``, ``Discrete``, ``Dict`` or ``Tuple`` as plain values and arrays.
+
+    Raises:
+        TypeError: another space.
+    """
+    if isinstance(space, spaces.Box):
+        return {"kind": "box", "low": space.low, "high": space.high, "dtype": str(space.dtype)}
+    if isinstance(space, spaces.Discrete):
+        return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
+    if isinstance(space, spaces.Dict):
+        return {"kind": "dict", "parts": {key: space_to(part) for key, part in space.items()}}
+    if isinstance(space, spaces.Tuple):
+        return {"kind": "tuple", "parts": [space_to(part) for part in space.spaces]}
+    raise TypeError(f"{space} cannot be stored in a checkpoint")
+
+
+def space_from(data: dict[str, Any]) -> spaces.Space[Any]:
+    """The space that ``space_to`` described.
+
+    Raises:
+        KeyError: the description is of another kind.
+    """
+    kind = data["kind"]
+    if kind == "box":
+        dtype: Any = np.dtype(data["dtype"])
+        return spaces.Box(np.asarray(data["low"]), np.asarray(data["high"]), dtype=dtype)
+    if kind == "discrete":
+        return spaces.Discrete(int(data["n"]), start=int(data["start"]))
+    if kind == "dict":
+        return spaces.Dict({key: space_from(part) for key, part in data["parts"].items()})
+    if kind == "tuple":
+        return spaces.Tuple([space_from(part) for part in data["parts"]])
+    raise KeyError(f"unknown kind of space {kind!r}")

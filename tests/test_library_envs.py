@@ -1,0 +1,281 @@
+"""The environments that ``HybridDQN`` takes: of others, and every form of Tempest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from numpy.typing import NDArray
+from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
+from target_game import LENGTH, MINE, QUICK, TargetGame, best_action
+
+from tempest_agent import HybridDQN
+from tempest_agent.agent.action_forms import HybridForm, form_of
+from tempest_agent.agent.env_games import FINE, EnvGames, layout_of
+from tempest_agent.agent.policy import load_policy
+from tempest_agent.agent.space_data import space_from, space_to
+from tempest_agent.agent.tempest_games import TEMPEST_LAYOUT, TempestGames
+from tempest_agent.agent.vec_env import GamesVecEnv
+from tempest_agent.agent.vector_adapter import VectorEnvAdapter
+from tempest_agent.config import GameConfig
+from tempest_agent.envs.feature_layout import FEATURES
+from tempest_agent.envs.sb3 import TempestVecEnv
+from tempest_agent.envs.vector_env import TempestVectorEnv
+from tempest_agent.errors import UserError
+
+SMALL: dict[str, Any] = {
+    "buffer_size": 2_000,
+    "learning_starts": 20,
+    "batch_size": 16,
+    "policy_kwargs": {"net_arch": [16], "lane_width": 4},
+    "device": "cpu",
+    "seed": 2,
+}
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    ("space", "expected"),
+    [
+        (
+            spaces.Dict({"b": spaces.Discrete(5), "a": spaces.Box(0.0, 10.0, (1,))}),
+            [{"b": 4, "a": [10.0]}, {"b": 0, "a": [2.5]}],
+        ),
+        (
+            spaces.Tuple((spaces.Box(-4.0, 0.0, ()), spaces.Discrete(5, start=-2))),
+            [(0.0, 2), (-3.0, -2)],
+        ),
+    ],
+)
+def test_actions_are_scaled_to_their_bounds(space: spaces.Space[Any], expected: Any) -> None:
+    form = form_of(space)
+    assert form.num_pairs == 5
+    actions = form.each(np.array([4, 0]), np.array([1.0, -0.5]))
+    assert all(space.contains(action) for action in actions)
+    assert actions == expected
+    batch = form.batch(np.array([4, 0]), np.array([1.0, -0.5]))
+    keys = batch.keys() if isinstance(batch, dict) else range(2)
+    for key in keys:
+        np.testing.assert_array_equal(batch[key], [action[key] for action in expected])
+
+
+@pytest.mark.parametrize(
+    ("space", "words"),
+    [
+        (spaces.Discrete(4), "SB3's DQN"),
+        (spaces.Box(-1.0, 1.0, (2,)), "SAC for continuous"),
+        (spaces.Tuple((spaces.Discrete(2), spaces.Discrete(2))), "exactly one"),
+        (spaces.Dict({"a": spaces.Discrete(2)}), "exactly one"),
+        (spaces.Tuple((spaces.Discrete(2), spaces.Box(-1.0, 1.0, (2,)))), "must be one number"),
+        (spaces.Tuple((spaces.Discrete(2), spaces.Box(-np.inf, 1.0, (1,)))), "finite bounds"),
+        (spaces.Tuple((spaces.Discrete(300), spaces.Box(-1.0, 1.0, (1,)))), "at most 256"),
+    ],
+)
+def test_other_actions_are_refused(space: spaces.Space[Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        HybridForm(space)
+
+
+def test_observations_are_stored_as_exactly_as_they_are() -> None:
+    action = TargetGame().action_space
+    for dtype, stored in (
+        (np.float64, "float32"), (np.float32, "float32"), (np.float16, "float16"),
+        (np.uint8, "uint8"), (np.int32, "float32"),
+    ):  # fmt: skip
+        box = spaces.Box(0, 9, (3, 2), dtype)  # type: ignore[arg-type]
+        layout = layout_of(box, action)
+        assert (layout.num_features, layout.stored, layout.num_pairs) == (6, stored, 4)
+        assert (layout.counts, layout.fire_and_zap) == (FINE, False)
+    with pytest.raises(UserError, match="FlattenObservation"):
+        layout_of(spaces.Dict({"a": spaces.Box(0, 1)}), action)
+    with pytest.raises(UserError, match="action_type='hybrid'"):
+        layout_of(spaces.Box(0, 255, (2048,), np.uint8), spaces.Box(-1.0, 1.0, (3,)))
+
+
+def test_spaces_come_back_from_their_description() -> None:
+    for space in (
+        TargetGame().action_space, TargetGame("tuple").action_space,
+        TargetGame().observation_space, spaces.Discrete(3, start=2),
+        spaces.Box(np.array([0, 1], np.uint8), np.array([7, 9], np.uint8), dtype=np.uint8),
+    ):  # fmt: skip
+        assert space_from(space_to(space)) == space
+    with pytest.raises(TypeError, match="cannot be stored"):
+        space_to(spaces.MultiBinary(3))
+
+
+class Script(TargetGame):
+    """Observations count the steps, so that a stored row says where it is from."""
+
+    def _draw(self) -> NDArray[np.float64]:
+        self.state = np.array([float(self.steps) / 4.0, 0.0, 1.0, 0.0])
+        return self.state.copy()
+
+
+def test_cuts_are_bootstrapped_and_ends_are_not() -> None:
+    """By hand: tool 1 at place x = step / 4 earns 1; a mine ends the episode."""
+    games = EnvGames(DummyVecEnv([Script, Script]))
+    games.reset()
+    for step in range(LENGTH):
+        place = (step / 4.0 + 2.0) / 5.0 * 2.0 - 1.0
+        spin = np.full(2, round(place * FINE))
+        # The second environment steps on a mine at once.
+        buttons = np.array([1, MINE if step == 0 else 1], np.uint8)
+        result = games.step(spin, buttons)
+        assert result.reward[0] == pytest.approx(1.0, abs=1e-3)
+        if step == 0:
+            assert (result.terminated.tolist(), result.truncated.tolist()) == (
+                [False, True], [False, False],
+            )  # fmt: skip
+            assert games.observe()[1, 0] == 0.0
+            assert games.infos[1]["episode"] == {"r": 0.0, "l": 1}
+    assert (result.terminated[0], result.truncated[0], result.game_over[0]) == (False, True, True)
+    assert result.final_codes[0, 0] == LENGTH / 4.0
+    assert games.observe()[0, 0] == 0.0
+    assert games.infos[0]["episode"]["r"] == pytest.approx(10.0, abs=1e-2)
+    assert games.observe().dtype == np.float32
+
+
+def test_the_adapter_equals_stable_baselines_own_form() -> None:
+    slow = DummyVecEnv([lambda: Monitor(TargetGame())] * 3)
+    fast = VectorEnvAdapter(SyncVectorEnv([TargetGame] * 3, autoreset_mode=AutoresetMode.SAME_STEP))
+    assert fast.observation_space == slow.observation_space
+    assert fast.action_space == slow.action_space
+    slow.seed(5)
+    fast.seed(5)
+    np.testing.assert_array_equal(slow.reset(), fast.reset())
+    slow.action_space.seed(0)
+    ends = set()
+    for step in range(60):
+        actions: Any = [slow.action_space.sample() for _ in range(3)]
+        if step % 3 == 0:
+            actions = [best_action(game.unwrapped.state) for game in slow.envs]  # type: ignore[attr-defined]
+        expected, got = slow.step(actions), fast.step(actions)
+        for one, other in zip(expected[:3], got[:3], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+        for i in np.flatnonzero(expected[2]):
+            one, other = expected[3][i], got[3][i]
+            last = [info["terminal_observation"] for info in (one, other)]
+            np.testing.assert_array_equal(*last)
+            assert one["TimeLimit.truncated"] == other["TimeLimit.truncated"]
+            assert one["episode"]["r"] == pytest.approx(other["episode"]["r"], abs=1e-5)
+            assert one["episode"]["l"] == other["episode"]["l"]
+            ends.add(bool(one["TimeLimit.truncated"]))
+    assert ends == {False, True}
+    with pytest.raises(UserError, match="SameStep"):
+        VectorEnvAdapter(SyncVectorEnv([TargetGame] * 2))
+
+
+def same_step(count: int) -> gym.vector.VectorEnv[Any, Any, Any]:
+    return SyncVectorEnv([TargetGame] * count, autoreset_mode=AutoresetMode.SAME_STEP)
+
+
+def test_gymnasium_and_stable_baselines_forms_train_alike() -> None:
+    results = []
+    for env in (DummyVecEnv([TargetGame] * 4), same_step(4)):
+        agent = HybridDQN("MlpQPolicy", env, **{**QUICK, "learning_starts": 40})
+        agent.learn(200)
+        assert agent.learner.updates > 10
+        results.append(torch.cat([p.flatten() for p in agent.learner.online.parameters()]))
+    torch.testing.assert_close(results[0], results[1], rtol=1e-3, atol=1e-4)
+
+
+def test_a_normalised_environment_trains() -> None:
+    env = VecNormalize(DummyVecEnv([TargetGame] * 4), norm_reward=True)
+    agent = HybridDQN("MlpQPolicy", env, **{**QUICK, "learning_starts": 40})
+    agent.learn(120)
+    assert agent.learner.updates > 5
+    assert agent.get_vec_normalize_env() is env
+
+
+def tempest(kind: str) -> Any:
+    if kind == "gymnasium":
+        return gym.make("tempest_agent:Tempest-v0", max_ticks=120)
+    if kind == "make_vec":
+        return gym.make_vec(
+            "tempest_agent:Tempest-v0", num_envs=2, max_ticks=120, autoreset_mode="SameStep"
+        )
+    if kind == "box":
+        return TempestVecEnv(2, max_ticks=120)
+    return GamesVecEnv(TempestGames(2, GameConfig(max_ticks=120), 0))
+
+
+@pytest.mark.parametrize("policy", ["LaneQPolicy", "MlpQPolicy"])
+@pytest.mark.parametrize("kind", ["gymnasium", "make_vec", "box", "games"])
+def test_every_form_of_tempest_trains(policy: str, kind: str, tmp_path: Path) -> None:
+    env = tempest(kind)
+    agent = HybridDQN(policy, env, **SMALL)
+    assert agent.layout == TEMPEST_LAYOUT
+    assert agent.replay.codes.dtype == np.int8
+    agent.learn(150)
+    assert agent.learner.updates > 40
+    agent.save(tmp_path / "agent.pt")
+    loaded = HybridDQN.load(tmp_path / "agent.pt", env=tempest(kind))
+    loaded.learn(30, reset_num_timesteps=False)
+    observation = loaded.observation_space.sample()
+    action, _ = loaded.predict(observation, deterministic=True)
+    assert agent.action_space.contains(action)
+    # The commands play it as well.
+    player = load_policy(tmp_path / "agent.pt")
+    spin, buttons = player.act(np.zeros((3, 911), np.int8), np.ones(3, np.bool_))
+    assert (spin.shape, buttons.shape) == ((3,), (3,))
+
+
+def test_tempests_features_are_stored_as_the_codes_they_come_from() -> None:
+    zap_legal = next(feature.index for feature in FEATURES if feature.name == "zap_legal")
+    fast = TempestVectorEnv(3, autoreset_mode="SameStep")
+    games = EnvGames(VectorEnvAdapter(fast))
+    games.env.seed(4)
+    games.reset()
+    for _ in range(80):
+        np.testing.assert_array_equal(games.observe(), fast.batch.codes)
+        np.testing.assert_array_equal(games.zap_legal(), fast.batch.codes[:, zap_legal] > 0)
+        step = games.step(np.array([-31, 0, 31], np.int8), np.array([3, 1, 2], np.uint8))
+        np.testing.assert_array_equal(fast.batch.games["executed_spin"], [-31, 0, 31])
+        np.testing.assert_array_equal(fast.batch.games["executed_buttons"], step.buttons)
+
+
+def test_callbacks_of_stable_baselines_on_tempest(tmp_path: Path) -> None:
+    agent = HybridDQN("LaneQPolicy", tempest("games"), **SMALL)
+    watch = EvalCallback(
+        GamesVecEnv(TempestGames(2, GameConfig(max_ticks=60), 9)), n_eval_episodes=2, eval_freq=40,
+        best_model_save_path=str(tmp_path), verbose=0,
+    )  # fmt: skip
+    agent.learn(100, [watch, CheckpointCallback(25, str(tmp_path))])
+    assert (tmp_path / "best_model.pt").is_file()
+    assert load_policy(tmp_path / "rl_model_100_steps.zip").step == 100
+    best = HybridDQN.load(tmp_path / "best_model")
+    mean, _ = evaluate_policy(best, GamesVecEnv(TempestGames(2, GameConfig(max_ticks=60), 9)), 2)
+    assert isinstance(mean, float)
+
+
+def test_the_shipped_player_can_be_loaded_and_trained_on() -> None:
+    from importlib import resources
+
+    path = Path(str(resources.files("tempest_agent.checkpoints") / "latest.pt"))
+    agent = HybridDQN.load(path, env=tempest("make_vec"), learning_starts=16, batch_size=8)
+    codes = np.random.default_rng(0).integers(-127, 128, (20, 911)).astype(np.int8)
+    actions, _ = agent.predict(codes.astype(np.float32) / np.float32(127.0), deterministic=True)
+    spin, buttons = load_policy(path).act(codes, np.ones(20, np.bool_))
+    assert [int(action["buttons"]) for action in actions] == buttons.tolist()
+    places = [float(action["spinner"][0]) * 31.0 for action in actions]
+    np.testing.assert_allclose(places, spin, atol=0.5001)
+    updates = agent.learner.updates
+    agent.learn(40)
+    assert agent.learner.updates > updates
