@@ -26,8 +26,14 @@ def block(marker: str) -> str:
     return found.group(1)
 
 
-@pytest.mark.parametrize("marker", ["gymnasium", "sb3"])
-def test_the_snippets_run(marker: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("marker", ["gymnasium", "sb3", "library"])
+def test_the_snippets_run(
+    marker: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
     exec(compile(block(marker), f"README.md:{marker}", "exec"), {"__name__": "__main__"})
     if marker == "gymnasium":
         score, level, lives = (int(word) for word in capsys.readouterr().out.split())
