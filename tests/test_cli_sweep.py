@@ -38,17 +38,21 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.timeout(600)  # Where nothing is compiled yet and the machine is busy.
 def test_a_stopped_sweep_goes_on_where_it_was(here: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "tempest_agent.cli", *COMMAND],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     first = Path("out/base/seed1")
-    deadline = time.monotonic() + 200
-    while not list(first.glob("checkpoints/step_*.pt")) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    output, errors = process.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 300
+        while not list(first.glob("checkpoints/step_*.pt")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=120)
+    finally:
+        process.terminate()
     assert process.returncode == 130, errors
     assert output == ""
     assert "Traceback" not in errors

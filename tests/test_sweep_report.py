@@ -9,7 +9,7 @@ import cv2
 import pytest
 
 from tempest_agent.config import load_config
-from tempest_agent.sweep.plan import Plan, make_plan
+from tempest_agent.sweep.plan import Plan, load_variants, make_plan
 from tempest_agent.sweep.plot import plot
 from tempest_agent.sweep.report import markdown, table, title
 
@@ -84,3 +84,17 @@ def test_the_picture_grows_with_the_variants(figures: dict[str, Any], tmp_path: 
     assert ten.shape[0] > two.shape[0]
     assert ten.shape[1] == two.shape[1]
     assert (two.reshape(-1, 3) != 255).any(axis=1).mean() > 0.01
+
+
+def test_the_page_of_ablations_tells_what_the_shipped_variants_are() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "ablations.md").read_text(encoding="utf-8")
+    shipped = make_plan(load_config("ablation"), load_variants("ablation"), 3, 16, 10_000)
+    known = {variant.name: variant.described() for variant in shipped.variants}
+    cells = [[cell.strip(" `") for cell in row.split("|")[1:-1]] for row in page.split("\n")]
+    rows = {row[0]: row for row in cells if row and row[0] in known}
+    assert "base" in rows
+    assert len(rows) > 5
+    for name, row in rows.items():
+        assert row[1] == known[name]
+        assert int(row[2]) >= 2, "one run of a variant is no comparison"
+    assert title(table(shipped, {})) in page
