@@ -175,6 +175,11 @@ class NetworkConfig:
     )
     hidden: tuple[int, ...] = setting((512, 256), "Widths of the MLP's layers.", low=1)
     lane_width: int = setting(48, "Channels per lane of the lanes encoder.", low=1)
+    value_head: str = setting(
+        "knots",
+        "What is valued: each knot, or with the lanes encoder the lanes where the claw may land.",
+        choices=("knots", "lanes"),
+    )
     dueling: bool = setting(True, "Whether state value and advantages have their own heads.")
     spinner_head: str = setting(
         "functional",
@@ -325,6 +330,9 @@ class LearnerConfig:
         choices=("none", "cross_entropy", "margin"),
     )
     imitation_weight: float = setting(4.0, "Weight of imitation before the gate.", low=0.0)
+    imitation_floor: float = setting(
+        0.0, "Gate of imitation that is left when the student plays as well.", low=0.0, high=1.0
+    )
     imitation_temperature: float = setting(
         1.0, "Value difference that counts as one unit of preference.", low=1e-6
     )
@@ -605,6 +613,20 @@ def _learner_problems(config: Config) -> Iterator[tuple[bool, str]]:
         network.spinner_interpolation == "quadratic" and network.spinner_knots < 3,
         f"network.spinner_knots={network.spinner_knots} is too few for "
         "network.spinner_interpolation=quadratic; set at least 3",
+    )
+    yield (
+        network.value_head == "lanes"
+        and (
+            network.encoder != "lanes"
+            or network.spinner_knots != 63
+            or network.spinner_head == "regression"
+            or not network.dueling
+            or network.noisy
+            or learner.loss not in ("huber", "squared")
+        ),
+        "network.value_head=lanes values the landing place of every knob count: set "
+        "network.encoder=lanes and network.spinner_knots=63, and leave network.spinner_head, "
+        "dueling, noisy and learner.loss at their defaults",
     )
     yield (
         learner.trace == "retrace" and learner.loss in ("c51", "iqn"),

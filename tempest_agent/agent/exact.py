@@ -20,6 +20,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -37,6 +38,7 @@ from .exact_arithmetic import (
     squash,
     surround,
 )
+from .lane_head import HALVES, NODES, OFFSETS, LaneHead, place_in_lane
 from .networks import LANES, LanesEncoder, MlpEncoder, QNetwork
 
 
@@ -86,9 +88,13 @@ class LanesInOrder:
         self._dense = _Mlp(encoder.dense)
 
     def __call__(self, observation: Floats) -> Floats:
+        return self.summary(self.lanes(observation, len(self._mixes)), observation)
+
+    def summary(self, lanes: Floats, observation: Floats) -> Floats:
+        """The encoding ``(N, H)`` of lanes ``(N, 16, W)`` and the globals."""
         inside = LANES * self._layout.lane_features
-        lanes = self.lanes(observation, len(self._mixes)).reshape(len(observation), -1)
-        return self._dense(np.concatenate((lanes, observation[:, inside:]), axis=1))
+        flat = lanes.reshape(len(observation), -1)
+        return self._dense(np.concatenate((flat, observation[:, inside:]), axis=1))
 
     def lanes(self, observation: Floats, layers: int) -> Floats:
         """What is known of each lane ``(N, 16, W)`` after the first ``layers`` convolutions."""
@@ -102,6 +108,36 @@ class LanesInOrder:
             surround(lanes, around)
             lanes = mix(around).reshape(rows, LANES, -1) * exists
         return lanes
+
+
+class _LaneValues:
+    """A lane head in the fixed order, up to what all actions share."""
+
+    def __init__(self, head: LaneHead, encoder: LanesInOrder, position: int) -> None:
+        self._encoder, self._position = encoder, position
+        self._state = _Layer(head.state, head.state_norm)
+        self._mix = _Layer(head.mix, head.mix_norm)
+        self._nodes = _Layer(head.nodes, None, rectify=False)
+        self._weights = head.weights.cpu().numpy()
+
+    def __call__(self, observation: Floats) -> tuple[Floats, Doubles]:
+        """The encoding ``(N, H)`` and the values ``(N, 4, K, 1)``."""
+        rows, reach = len(observation), len(OFFSETS)
+        lanes = self._encoder.lanes(observation, 2)
+        latent = self._encoder.summary(lanes, observation)
+        near = lanes[:, [offset % LANES for offset in OFFSETS]]
+        state = np.repeat(self._state(latent)[:, None], reach, axis=1)
+        which = np.broadcast_to(np.eye(reach, dtype=np.float32), (rows, reach, reach))
+        inputs = np.concatenate((near, state, which), axis=2).reshape(rows * reach, -1)
+        nodes = self._nodes(self._mix(inputs)).astype(np.float64)
+        nodes = nodes.reshape(rows, reach, BUTTON_PAIRS, NODES).transpose(0, 2, 1, 3)
+        nodes = nodes.reshape(rows, BUTTON_PAIRS, reach * NODES)
+        place = place_in_lane(torch.from_numpy(observation[:, self._position].copy())).numpy()
+        weights = self._weights[place].astype(np.float64)
+        values = np.zeros((rows, BUTTON_PAIRS, weights.shape[2]))
+        for node in range(reach * NODES):
+            values += nodes[:, :, node, None] * weights[:, None, node]
+        return latent, (values / HALVES)[..., None]
 
 
 class ExactNetwork:
@@ -122,6 +158,10 @@ class ExactNetwork:
         self._numbers = network.distribution.head_numbers
         self._dueling = network.dueling
         self._values = _Layer(network.value_head, None, rectify=False)
+        self._lanes: _LaneValues | None = None
+        if network.lane_head is not None and isinstance(self._encoder, LanesInOrder):
+            position = network.layout.lane_position
+            self._lanes = _LaneValues(network.lane_head, self._encoder, position)
         self._fractions: Floats | None = None
         if network.fraction_layer is not None:
             self._fractions = _mean_answer(network.fraction_layer)
@@ -134,8 +174,13 @@ class ExactNetwork:
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """Knob counts int8 ``(N,)`` and buttons uint8 ``(N,)`` for codes int8 ``(N, F)``."""
         rows = len(codes)
-        latent = self._encoder(codes.astype(np.float32) / np.float32(127.0))
-        knots = self._at_knots(latent if self._fractions is None else latent * self._fractions)
+        observation = codes.astype(np.float32) / np.float32(127.0)
+        knots: Floats | Doubles
+        if self._lanes is not None:
+            latent, knots = self._lanes(observation)
+        else:
+            latent = self._encoder(observation)
+            knots = self._at_knots(latent if self._fractions is None else latent * self._fractions)
         positions = np.zeros((rows, BUTTON_PAIRS))
         proposed = np.full((rows, BUTTON_PAIRS), -np.inf)
         values = self._means(knots.astype(np.float64))

@@ -128,7 +128,7 @@ def squash(raw: Floats, out: Doubles) -> None:
 
 
 @rule
-def _blended(values: Floats, lower: int, number: int, weight: float) -> float:
+def _blended(values: Floats | Doubles, lower: int, number: int, weight: float) -> float:
     """``spinner.interpolate`` with parabolas, between the knots ``lower`` and ``lower + 1``."""
     knots = values.shape[0]
     b = np.float64(values[lower, number])
@@ -147,7 +147,7 @@ def _blended(values: Floats, lower: int, number: int, weight: float) -> float:
 
 
 @kernel
-def between(knots: Floats, places: Doubles, quadratic: bool, out: Doubles) -> None:
+def between(knots: Floats | Doubles, places: Doubles, quadratic: bool, out: Doubles) -> None:
     """Numbers ``(N, P, K, D)`` at one spinner position in [-1, 1] each, ``(N, P)``."""
     rows, pairs, count, numbers = knots.shape
     for row in range(rows):

@@ -392,7 +392,8 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         """Weight of imitation: 0 without a teacher or once the student plays as well."""
         if self.teacher is None:
             return 0.0
-        return gate(self.collector.free_score, self.teacher_score)
+        floor = self.config.learner.imitation_floor
+        return max(floor, gate(self.collector.free_score, self.teacher_score))
 
     def dump_logs(self) -> None:
         """SB3 asks for a line by number of episodes; ours come by number of decisions."""

@@ -23,6 +23,7 @@ from tempest_agent.config import LearnerConfig, NetworkConfig
 
 from .actions import BUTTON_PAIRS, SPINNER_COUNTS
 from .distributions import make_distribution
+from .lane_head import LaneHead
 from .noisy import NoisyLinear
 from .spinner import interpolate
 
@@ -40,6 +41,8 @@ class Layout:
     num_features: int
     lane_features: int = 0
     lane_exists: int = 0
+    lane_position: int = -1
+    """Index of the feature that says where within its lane the player stands; -1 without one."""
     num_pairs: int = BUTTON_PAIRS
     """Values of the discrete action."""
     counts: int = SPINNER_COUNTS
@@ -140,7 +143,10 @@ class LanesEncoder(nn.Module):
         return mixed
 
     def forward(self, observation: Tensor) -> Tensor:
-        hidden = self.lanes(observation)
+        return self.summary(self.lanes(observation), observation)
+
+    def summary(self, hidden: Tensor, observation: Tensor) -> Tensor:
+        """The encoding ``(B, H)`` of lanes ``hidden`` and the globals of the observation."""
         others = observation[:, LANES * self.layout.lane_features :]
         flat = torch.cat((hidden.flatten(1), others.to(hidden.dtype)), dim=1)
         encoded: Tensor = self.dense(flat)
@@ -177,6 +183,14 @@ class QNetwork(nn.Module):
         width = self.encoder.num_outputs
         linear = NoisyLinear if settings.noisy else nn.Linear
         outputs = layout.num_pairs * self.num_knots + int(self.dueling)
+        self.lane_head: LaneHead | None = None
+        if settings.value_head == "lanes":
+            if layout.lane_position < 0:
+                raise ValueError("the lanes value head needs a layout with lane_position")
+            outputs = 1
+            self.lane_head = LaneHead(
+                settings.lane_width, width, layout.num_pairs, layout.counts, settings.layer_norm
+            )
         self.value_head = linear(width, outputs * self.distribution.head_numbers)
         self.spinner_head = nn.Linear(width, layout.num_pairs)
         self.fraction_layer = self.distribution.fraction_layer(width)
@@ -193,6 +207,12 @@ class QNetwork(nn.Module):
         ``fractions``: ``(B, D)`` in [0, 1], the quantiles to give (iqn only); evenly spaced ones
         if left out.
         """
+        if self.lane_head is not None and isinstance(self.encoder, LanesEncoder):
+            lanes = self.encoder.lanes(observation)
+            latent = self.encoder.summary(lanes, observation)
+            place = observation[:, self.layout.lane_position]
+            state = self.value_head(latent).float().unsqueeze(2)
+            return Heads(state + self.lane_head(lanes, latent, place), latent)
         latent = self.encoder(observation)
         if self.distribution.is_plain:
             out = self.value_head(latent).float()
@@ -224,6 +244,8 @@ class QNetwork(nn.Module):
         value = list(self.value_head.parameters())
         if self.fraction_layer is not None:
             value += self.fraction_layer.parameters()
+        if self.lane_head is not None:
+            value += self.lane_head.parameters()
         return {
             "encoder": list(self.encoder.parameters()),
             "value": value,

@@ -78,4 +78,6 @@ def _approach(
 
 
 def _tensors(network: nn.Module) -> list[Tensor]:
-    return [*network.parameters(), *network.buffers()]
+    # Tables of whole numbers are constants of the form, not weights.
+    both = (*network.parameters(), *network.buffers())
+    return [tensor for tensor in both if tensor.is_floating_point()]

@@ -27,7 +27,9 @@ from .networks import Layout
 
 ZAP_LEGAL_FEATURE = next(f.index for f in FEATURES if f.name == "zap_legal")
 
-TEMPEST_LAYOUT = Layout(NUM_FEATURES, LANE_FEATURES, EXISTS)
+POSITION_FEATURE = next(f.index for f in FEATURES if f.name == "position")
+
+TEMPEST_LAYOUT = Layout(NUM_FEATURES, LANE_FEATURES, EXISTS, POSITION_FEATURE)
 
 
 def game_settings(game: GameConfig) -> GameSettings:
