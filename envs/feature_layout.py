@@ -11,8 +11,8 @@ as int8 without loss.  Numbers of a thing that is there are at least 1/127 unles
 of a thing that is not there they are 0, and its flag is 0 too.
 
 Scales used below: *nearness* is 1 at the rim, falls linearly with depth from 120/127 one unit
-below the rim to 1/127 at the bottom.  *soon(n)* is 1 for now and falls linearly to 1/127 at n
-ticks and beyond.  *a/b* is a share, cut at 1.
+below the rim to 1/127 at the bottom.  *soon(n)* is 1 for the next tick, 2/(t + 2) for t ticks later,
+so that the last ticks are far apart, and 1/127 from n ticks on.  *a/b* is a share, cut at 1.
 """
 
 from __future__ import annotations
@@ -93,8 +93,12 @@ _LANE_TABLE: list[tuple[str, str, float, float]] = [
     ("walker_up_ticks", "soon(4) until it begins to flip", *_SHARE),
     ("walker_down", "a rim walker stands here and will flip towards lower numbers", *_FLAG),
     ("walker_down_ticks", "soon(4) until it begins to flip", *_SHARE),
-    ("pulsar_reach", "a pulsar stands here, near enough to kill when the pulse is on", *_FLAG),
-    ("pulsar_strike", "soon(32) until its pulse is on; 1 means in the next tick", *_SHARE),
+    ("pulsar_reach", "a pulsar stands here, near enough after its next move to kill", *_FLAG),
+    (
+        "pulsar_strike",
+        "soon(32) until a pulsar, here or flipping here, kills in this lane",
+        *_SHARE,
+    ),
     ("roll_up", "a fuseball rolls across this lane towards higher numbers", *_FLAG),
     ("roll_up_ticks", "soon(32) until it has crossed", *_SHARE),
     ("roll_down", "a fuseball rolls across this lane towards lower numbers", *_FLAG),

@@ -14,6 +14,7 @@ from .arcade.memory import (
     ENEMY_SLOTS,
     FLAG_MAY_FIRE,
     FLAG_MOVING_DOWN,
+    FLIPPER,
     FUSEBALL,
     KIND_CCW,
     KIND_FLIPPING,
@@ -67,6 +68,7 @@ _FIRE_CHANCE = np.array([127, 16, 8, 3, 1], np.int64)
 _FIRE_DEPTH = 0x30
 _NYMPH_SETTLED = 0x40
 _PULSE_TOP, _PULSE_BOTTOM = 15, -63
+_STRIKE_HORIZON = 32
 _LAST_LANE_OPEN = 14
 _FULL = FEATURE_SCALE
 
@@ -84,7 +86,16 @@ def _soon(ticks: int, horizon: int) -> int:
         return _FULL
     if ticks >= horizon:
         return 1
-    return _FULL - 126 * ticks // horizon
+    return max(1, 2 * _FULL // (ticks + 2))
+
+
+@rule
+def _close(distance: int, horizon: int) -> int:
+    if distance <= 0:
+        return _FULL
+    if distance >= horizon:
+        return 1
+    return _FULL - 126 * distance // horizon
 
 
 @rule
@@ -123,6 +134,34 @@ def _ticks_until_pulse(ram: Ram) -> int:
     if step == 0:
         return 255
     return ticks + (-phase + step - 1) // step
+
+
+@rule
+def _first_pulse(ram: Ram, first: int) -> int:
+    """The first tick from ``first`` on in which pulsars kill, 0 being the next; 32 if later."""
+    phase = _signed_byte(int64(ram.pulse_phase))
+    step = _signed_byte(int64(ram.pulse_step))
+    for ticks in range(_STRIKE_HORIZON):
+        if phase >= 0 and ticks >= first:
+            return ticks
+        phase += step
+        if phase >= _PULSE_TOP or phase < _PULSE_BOTTOM:
+            step = -step
+    return _STRIKE_HORIZON
+
+
+@rule
+def _first_reach(ram: Ram, slot: int) -> int:
+    """The first tick after whose move the pulsar is near enough to kill; 32 if later."""
+    depth = int64(ram.enemy_depth[slot]) * 256 + ram.enemy_depth_frac[slot]
+    limit = int64(ram.pulse_depth) * 256
+    if ram.enemy_flags[slot] & FLAG_MOVING_DOWN != 0:
+        return 0 if depth + _speed(ram, PULSAR) < limit else _STRIKE_HORIZON
+    # Out of reach it climbs as fast as flippers do.
+    speed = _speed(ram, PULSAR if depth < limit else FLIPPER)
+    if depth - speed < limit:
+        return 0
+    return min((depth - limit) // speed, _STRIKE_HORIZON)
 
 
 @rule
@@ -165,9 +204,15 @@ def _lanes(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
 
 
 @rule
-def _standing(
-    ram: Ram, slot: int, kind: int, base: int, strike: int, out: NDArray[np.int8]
-) -> None:
+def _strike(ram: Ram, first: int, base: int, out: NDArray[np.int8]) -> None:
+    """A pulsar that can kill in this lane from tick ``first`` on, whenever the pulse is on."""
+    if first < _STRIKE_HORIZON:
+        code = _soon(_first_pulse(ram, first), _STRIKE_HORIZON)
+        _put_nearer(out, base + at.PULSAR_STRIKE, code)
+
+
+@rule
+def _standing(ram: Ram, slot: int, kind: int, base: int, out: NDArray[np.int8]) -> None:
     """An enemy that is in one lane, neither on its way to another nor walking the rim."""
     depth = int64(ram.enemy_depth[slot])
     flags = int64(ram.enemy_flags[slot])
@@ -179,7 +224,7 @@ def _standing(
     for other in range(len(KIND_NAMES)):
         best = max(best, int64(out[base + at.KIND + 2 * other + 1]))
     if near > best:
-        out[base + at.NEAREST_FINE] = _soon(depth - RIM_DEPTH, 32)
+        out[base + at.NEAREST_FINE] = _close(depth - RIM_DEPTH, 32)
         out[base + at.DESCENDING] = _flag(down)
     nearest_of_kind = _put_nearer(out, base + at.KIND + 2 * kind + 1, near)
     out[base + at.KIND + 2 * kind] = _FULL
@@ -189,9 +234,11 @@ def _standing(
     if kind == TANKER and nearest_of_kind:
         for cargo in range(3):
             out[base + at.CARGO + cargo] = _flag(flags & CARGO_MASK == cargo + 1)
-    elif kind == PULSAR and depth < ram.pulse_depth:
-        out[base + at.PULSAR_REACH] = _FULL
-        out[base + at.PULSAR_STRIKE] = strike
+    elif kind == PULSAR:
+        first = _first_reach(ram, slot)
+        if first == 0:
+            out[base + at.PULSAR_REACH] = _FULL
+        _strike(ram, first, base, out)
     if flags & FLAG_MAY_FIRE != 0 and depth >= _FIRE_DEPTH:
         _put_nearer(out, base + at.AIMING, _soon(int64(ram.enemy_fire_timer[slot]), 16))
 
@@ -217,6 +264,7 @@ def _flipping(ram: Ram, slot: int, up: bool, kind: int, me: int, out: NDArray[np
         out[group + 2] = _soon(left - 1, 16)
     if kind == PULSAR:
         out[target + at.FLIP_PULSAR] = _FULL
+        _strike(ram, max(left - 1, _first_reach(ram, slot)), target, out)
 
 
 @rule
@@ -246,7 +294,6 @@ def _enemies(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
     kinds = ram.enemy_kind
     lanes = ram.enemy_lane
     pc = ram.enemy_script_pc
-    strike = _soon(_ticks_until_pulse(ram), 32)
     for slot in range(ENEMY_SLOTS - 1, -1, -1):
         if depth[slot] == 0:
             continue
@@ -261,7 +308,7 @@ def _enemies(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
         elif _RIM_PROGRAM <= pc[slot] < _RIM_PROGRAM_END:
             _walking(ram, slot, bit, base, out)
         else:
-            _standing(ram, slot, kind, base, strike, out)
+            _standing(ram, slot, kind, base, out)
 
 
 @rule

@@ -44,7 +44,13 @@ def near(depth: int) -> int:
 def soon(ticks: int, horizon: int) -> int:
     if ticks <= 0:
         return 127
-    return 1 if ticks >= horizon else 127 - 126 * ticks // horizon
+    return 1 if ticks >= horizon else max(1, 254 // (ticks + 2))
+
+
+def close(distance: int) -> int:
+    if distance <= 0:
+        return 127
+    return 1 if distance >= 32 else 127 - 126 * distance // 32
 
 
 def share(value: int, top: int) -> int:
@@ -107,6 +113,34 @@ class Reference:
             if phase >= 15 or phase < -63:
                 step = -step
         return ticks
+
+    def reach_ticks(self, slot: int) -> int:
+        """Moves after which a pulsar that goes on in its direction is within reach."""
+        potency = self.byte("pulse_depth")
+        position = self.byte("enemy_depth", slot) * 256 + self.byte("enemy_depth_frac", slot)
+        down = bool(self.byte("enemy_flags", slot) & 128)
+        kind = 1 if down or position // 256 < potency else 0
+        speed = self.speed(self.byte("speed_int", kind), self.byte("speed_frac", kind))
+        for move in range(1, 34):
+            position += speed if down else -speed
+            if position // 256 < potency:
+                return move
+            if down:
+                break
+        return 34
+
+    def strike(self, reach: int) -> None:
+        """Kills in the first tick from number ``reach`` on (1 is the next) with the pulse on."""
+        if reach > 32:
+            return
+        phase, step = signed(self.byte("pulse_phase")), signed(self.byte("pulse_step"))
+        tick = 1
+        while tick <= 32 and (phase < 0 or tick < reach):
+            phase += step
+            tick += 1
+            if phase >= 15 or phase < -63:
+                step = -step
+        self.keep_max("pulsar_strike", soon(tick - 1, 32))
 
     def flip_ticks(self, slot: int) -> int:
         pivot = self.byte("enemy_lane", slot)
@@ -196,7 +230,7 @@ class Reference:
         if not here:
             return
         depth, slot, _ = min(here, key=lambda enemy: (-near(enemy[0]), enemy[1]))
-        self.put("nearest_fine", soon(depth - 16, 32))
+        self.put("nearest_fine", close(depth - 16))
         self.put("descending", bool(self.byte("enemy_flags", -slot) & 128))
         self.put("crowd", min(127, 42 * (len(here) - 1)))
         climbing = [
@@ -217,9 +251,12 @@ class Reference:
             cargo = self.byte("enemy_flags", -nearest[1]) & 3
             if cargo:
                 self.put("cargo_" + ["flippers", "pulsars", "fuseballs"][cargo - 1], True)
-        if any(kind == 1 and depth < self.byte("pulse_depth") for depth, _, kind in here):
-            self.put("pulsar_reach", True)
-            self.put("pulsar_strike", soon(self.pulse_ticks(), 32))
+        for _, slot, kind in here:
+            if kind == 1:
+                reach = self.reach_ticks(-slot)
+                if reach == 1:
+                    self.put("pulsar_reach", True)
+                self.strike(reach)
         timers = [
             self.byte("enemy_fire_timer", -slot)
             for depth, slot, _ in here
@@ -247,6 +284,7 @@ class Reference:
                     self.arriving("flip_up" if bit else "flip_down", slot, depth)
                     if kind == 1:
                         self.put("flip_pulsar", True)
+                        self.strike(max(self.flip_ticks(slot), self.reach_ticks(slot)))
             elif self.walks(slot) and base == lane:
                 name = "walker_up" if bit else "walker_down"
                 self.put(name, True)
