@@ -11,8 +11,8 @@ as int8 without loss.  Numbers of a thing that is there are at least 1/127 unles
 of a thing that is not there they are 0, and its flag is 0 too.
 
 Scales used below: *nearness* is 1 at the rim, falls linearly with depth from 120/127 one unit
-below the rim to 1/127 at the bottom.  *soon(n)* is 1 for the next tick, 2/(t + 2) for t ticks later,
-so that the last ticks are far apart, and 1/127 from n ticks on.  *a/b* is a share, cut at 1.
+below the rim to 1/127 at the bottom.  *soon(n)* is 1 for the next tick, 2/(t + 2) for t ticks
+later, so that the last ticks are far apart, and 1/127 from n ticks on.  *a/b* is a share, cut at 1.
 """
 
 from __future__ import annotations
