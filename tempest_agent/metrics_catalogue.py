@@ -70,7 +70,8 @@ FIGURES: tuple[Figure, ...] = (
         ("importance", "Exponent (beta) of the correction for priorities.", "rises to 1"),
         (
             "imitation_gate",
-            "Weight of imitation, 1 less the agent's score over the teacher's.",
+            "Weight of imitation, 1 less the agent's score over the teacher's, "
+            "at least `learner.imitation_floor`.",
             "falls as the agent gets better",
         ),
     ),

@@ -175,6 +175,8 @@ def test_margin_loss_by_hand() -> None:
 
 def test_imitation_fades_as_the_student_catches_up() -> None:
     assert [gate(s, 200.0) for s in (None, 0.0, 50.0, 200.0, 500.0)] == [1, 1, 0.75, 0, 0]
+    held = [gate(s, 200.0, floor=0.7) for s in (None, 50.0, 100.0, 200.0)]
+    assert held == [1, 0.75, 0.7, 0.7]
 
 
 # --- accumulation -------------------------------------------------------------------------------

@@ -393,7 +393,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         if self.teacher is None:
             return 0.0
         floor = self.config.learner.imitation_floor
-        return max(floor, gate(self.collector.free_score, self.teacher_score))
+        return gate(self.collector.free_score, self.teacher_score, floor)
 
     def dump_logs(self) -> None:
         """SB3 asks for a line by number of episodes; ours come by number of decisions."""

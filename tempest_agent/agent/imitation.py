@@ -15,11 +15,11 @@ from torch import Tensor
 from .actions import knots
 
 
-def gate(student_score: float | None, teacher_score: float) -> float:
-    """Weight of imitation in [0, 1]; 1 while no game of the student alone has ended."""
+def gate(student_score: float | None, teacher_score: float, floor: float = 0.0) -> float:
+    """Weight of imitation in [floor, 1]; 1 while no game of the student alone has ended."""
     if student_score is None:
         return 1.0
-    return max(0.0, 1.0 - student_score / max(teacher_score, 1.0))
+    return max(floor, 1.0 - student_score / max(teacher_score, 1.0))
 
 
 def resemblance(pair: Tensor, position: Tensor, count: int, width: float) -> Tensor:
