@@ -88,7 +88,7 @@ def data_set_exists(dataset_id: str) -> bool:
     minari = minari_module()
     try:
         minari.dataset.minari_dataset.parse_dataset_id(dataset_id)
-    except ValueError as error:
+    except (TypeError, ValueError) as error:  # TypeError where the version is missing.
         raise UserError(
             f"{dataset_id!r} is no name of a data set: give one like tempest/expert-v0"
         ) from error
@@ -238,7 +238,13 @@ def load_demonstrations(dataset_id: str, frame_skip: int, input_delay: int) -> I
             f"there is no data set {dataset_id!r} here: {hint}"
             "record one with tempest-agent demonstrate, or see minari list local"
         )
-    data_set = minari.load_dataset(dataset_id)
+    try:
+        data_set = minari.load_dataset(dataset_id)
+    except (KeyError, OSError, ValueError) as error:
+        raise UserError(
+            f"the data set {dataset_id!r} cannot be read ({' '.join(str(error).split())}): "
+            "record it again with tempest-agent demonstrate --force"
+        ) from error
     _check(data_set, dataset_id, frame_skip, input_delay)
     return (_episode(episode) for episode in data_set.iterate_episodes())
 

@@ -112,6 +112,7 @@ class Session:
         lock = RunLock(run)
         try:
             trainer = Trainer(config, run)
+            trainer.take_demonstrations()
         except BaseException:
             lock.discard()
             discard_run(run)

@@ -147,9 +147,30 @@ def test_a_data_set_is_compressed_once_it_is_complete(nothing: Path) -> None:
     assert list(nothing.rglob("*.hdf5*")) == [file]
 
 
-def test_a_name_that_is_none_is_refused(nothing: Path) -> None:
-    with pytest.raises(UserError, match="tempest/expert-v0"):
-        Recorder(find_player("expert"), GAMES, "no name!")
+@pytest.mark.parametrize("name", ["../x-v0", "tempest/expert", "bad", ""])
+def test_a_name_that_is_none_is_refused(nothing: Path, name: str) -> None:
+    with pytest.raises(UserError, match="is no name of a data set: give one like"):
+        Recorder(find_player("random"), GAMES, name)
+
+
+def test_a_damaged_data_set_is_named(nothing: Path) -> None:
+    data = nothing / "tempest" / "broken-v0" / "data"
+    data.mkdir(parents=True)
+    (data / "metadata.json").write_text("{}")
+    with pytest.raises(UserError, match=r"'tempest/broken-v0' cannot be read .*--force"):
+        load_demonstrations("tempest/broken-v0", 1, 0)
+
+
+@pytest.mark.parametrize("name", ["tempest/none-v0", "bad"])
+def test_a_run_whose_demonstrations_are_missing_leaves_no_folder(nothing: Path, name: str) -> None:
+    with CliRunner().isolated_filesystem(nothing):
+        setting = f"replay.demonstrations={name}"
+        done = CliRunner().invoke(
+            cli, ["train", "--config", "smoke", "--run-dir", "mine", "--set", setting]
+        )
+        assert isinstance(done.exception, SystemExit | UserError), done.output
+        assert repr(name) in f"{done.output} {done.exception}"
+        assert not Path("mine").exists()
 
 
 def test_what_does_not_fit_is_refused(data_sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:

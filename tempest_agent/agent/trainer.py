@@ -98,6 +98,7 @@ class Trainer:
         # Lines of metrics go to ``on_metrics``; SB3's own outputs would repeat them.
         self.algorithm.set_logger(Logger(None, []))
         self._started = False
+        self._demonstrated = False
 
     @classmethod
     def resume(
@@ -189,7 +190,7 @@ class Trainer:
         algorithm = self.algorithm
         if not self._started:
             self._measure_teacher()
-            self._take_demonstrations()
+            self.take_demonstrations()
         began, steps, updates = time.perf_counter(), self.steps, algorithm.learner.updates
         left = self.config.run.steps - steps
         if left > 0:
@@ -274,10 +275,16 @@ class Trainer:
         if wanted and isinstance(teacher, TempestTeacher):
             self.algorithm.teacher_score = measure_teacher(config, teacher)
 
-    def _take_demonstrations(self) -> None:
+    def take_demonstrations(self) -> None:
+        """Fill the replay with ``replay.demonstrations``, if any; once, and ``run`` does it too.
+
+        Raises:
+            UserError: no such data set, or one that does not fit this run.
+        """
         replay, game = self.config.replay, self.config.game
-        if not replay.demonstrations:
+        if not replay.demonstrations or self._demonstrated:
             return
+        self._demonstrated = True
         # Here, because few runs need it.
         from tempest_agent.demonstrations import load_demonstrations
 
