@@ -147,7 +147,7 @@ def test_a_data_set_is_compressed_once_it_is_complete(nothing: Path) -> None:
     assert list(nothing.rglob("*.hdf5*")) == [file]
 
 
-@pytest.mark.parametrize("name", ["../x-v0", "tempest/expert", "bad", ""])
+@pytest.mark.parametrize("name", ["no name!", "../x-v0", "tempest/expert", "bad", ""])
 def test_a_name_that_is_none_is_refused(nothing: Path, name: str) -> None:
     with pytest.raises(UserError, match="is no name of a data set: give one like"):
         Recorder(find_player("random"), GAMES, name)
