@@ -240,9 +240,11 @@ def load_demonstrations(dataset_id: str, frame_skip: int, input_delay: int) -> I
         )
     try:
         data_set = minari.load_dataset(dataset_id)
-    except (KeyError, OSError, ValueError) as error:
+    except (AssertionError, KeyError, OSError, TypeError, ValueError) as error:
+        # Minari asserts what its metadata should hold.
+        why = " ".join(str(error).split()) or "its metadata are incomplete"
         raise UserError(
-            f"the data set {dataset_id!r} cannot be read ({' '.join(str(error).split())}): "
+            f"the data set {dataset_id!r} cannot be read ({why}): "
             "record it again with tempest-agent demonstrate --force"
         ) from error
     _check(data_set, dataset_id, frame_skip, input_delay)
