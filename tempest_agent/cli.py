@@ -35,6 +35,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "plot": ("plot", "plot", "Draw the curves of runs: score, values, loss, deaths."),
     "verify": ("verify", "verify", "Compare the simulator with recordings of the machine."),
     "record": ("record", "record", "Record your own machine (MAME and ROMs) for verify."),
+    "diagnose": ("diagnose", "diagnose", "Say what ails a training run, and what to change."),
+    "study": ("study", "study", "Make the runs of a study, with its figure and table."),
     "bench": ("bench", "bench", "Measure speed, as ratios where there is a baseline."),
 }
 """Command -> module in ``tempest_agent.commands``, function in it, and what it does.

@@ -344,6 +344,62 @@ class LearnerConfig:
 
 
 @dataclass(frozen=True)
+class GuardConfig:
+    """When the stability guard sees a symptom, and how far it may go."""
+
+    enabled: bool = setting(
+        True, "Whether the guard takes remedies; otherwise it only tells of symptoms."
+    )
+    window: int = setting(12, "Lines of metrics that it looks at.", low=3, high=1000)
+    patience: int = setting(3, "Lines a symptom lasts before the next remedy.", low=1)
+    recovery: int = setting(10, "Lines without symptoms before a remedy is taken back.", low=1)
+    bound_factor: float = setting(
+        1.5, "Values over the largest possible return; approximation overshoots a little.", low=1.0
+    )
+    overestimation: float = setting(
+        3.0, "Mean Q over what the best mean reward is worth for ever.", low=1.0
+    )
+    growth_factor: float = setting(
+        3.0, "Growth of the highest Q within the window that counts as running away.", low=1.0
+    )
+    score_drop: float = setting(
+        0.4, "Share of its best that the teacher-free score may lose.", low=0.0, high=1.0
+    )
+    reward_drop: float = setting(
+        0.6, "Share of its reward per decision that the agent may lose.", low=0.0, high=1.0
+    )
+    gradient_swing: float = setting(
+        20.0, "Largest gradient norm over the mean or the smallest.", low=1.0
+    )
+    clip_ratio: float = setting(
+        0.25, "Least share of the gradient that clipping leaves on average.", low=0.0, high=1.0
+    )
+    clip_share: float = setting(
+        0.001, "Share of clamped targets above which the clamp distorts.", low=0.0, high=1.0
+    )
+    still_share: float = setting(
+        0.02, "Share of decisions with a turn below which the policy is frozen.", low=0.0, high=1.0
+    )
+    target_age: float = setting(
+        5.0, "Age of the target network over the usual one that counts as stalled.", low=1.0
+    )
+    clamp_factor: float = setting(
+        5.0, "Clamp on targets, over what the best mean reward is worth for ever.", low=1.0
+    )
+    min_learning_rate: float = setting(
+        0.125, "Lowest factor on the learning rate.", low=0.0, high=1.0
+    )
+    max_accumulation: int = setting(4, "Highest factor on the rows of an update.", low=1, high=64)
+    expert_ratio: float = setting(
+        0.5, "Least share of the teacher while its share is raised.", low=0.0, high=1.0
+    )
+    expert_lines: int = setting(10, "Lines for which the teacher's share is raised.", low=1)
+    max_rollbacks: int = setting(
+        3, "How often a run may go back to its last good checkpoint.", low=0
+    )
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """The run as a whole."""
 
@@ -378,6 +434,7 @@ class Config:
     network: NetworkConfig = field(default_factory=NetworkConfig)
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
+    guard: GuardConfig = field(default_factory=GuardConfig)
 
 
 def settings() -> Iterator[tuple[str, Any, str]]:

@@ -238,6 +238,15 @@ FIGURES: tuple[Figure, ...] = (
         ("sample_age_max", "Largest age of a sampled row.", "below replay.capacity"),
     ),
     *_group(
+        "guard",
+        ("guard_symptoms", "Symptoms that the stability guard sees.", "0"),
+        ("guard_learning_rate", "Its factor on the learning rate.", "1"),
+        ("guard_accumulation", "Its factor on the rows of an update.", "1"),
+        ("guard_target_clip", "Magnitude to which targets are clamped.", "learner.target_clip"),
+        ("guard_expert_ratio", "Least share of the teacher that it asks for.", "0"),
+        ("guard_rollbacks", "How often it went back to the last good checkpoint.", "0"),
+    ),
+    *_group(
         "greedy games",
         ("score_iqm", "Interquartile mean of the scores at a checkpoint.", "rises"),
         ("score_mean", "Their mean.", "rises"),

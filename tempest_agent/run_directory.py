@@ -6,8 +6,9 @@ A run directory holds::
     run.json          command lines, time, git commit and versions (one entry a start or resume)
     metrics.csv       one row a log line
     evaluations.csv   one row a checkpoint: greedy games
+    guard.jsonl       one line for each thing that the stability guard saw or did
     events.out.*      both for TensorBoard
-    checkpoints/      step_*.pt, the newest ones and the best
+    checkpoints/      step_*.pt, the newest ones, the best, and the last good one
     .lock             held while a process works on the run (see ``run_lock``)
 
 A file that turns out to be damaged is renamed to ``NAME.bad``, and the run goes on without it.
@@ -43,8 +44,8 @@ CHECKPOINT_FOLDER = "checkpoints"
 LATEST = Path(CHECKPOINT_FOLDER) / "latest.pt"
 """The newest checkpoint of any run, relative to the current directory."""
 
-RUN_FILES = r"run\.json|config\.yaml|metrics\.csv|evaluations\.csv"
-CHECKPOINT_FILES = r"step_\d+\.pt|replay_\d+\.npz|best\.pt"
+RUN_FILES = r"run\.json|config\.yaml|metrics\.csv|evaluations\.csv|guard\.jsonl"
+CHECKPOINT_FILES = r"step_\d+\.pt|replay_\d+\.npz|best\.pt|good\.pt"
 LATEST_FILES = r"latest\.pt"
 """Names, as regular expressions, of what ``replacing`` writes into a folder."""
 

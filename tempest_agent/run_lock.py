@@ -75,6 +75,21 @@ class RunLock:
         self.release()
 
 
+def is_locked(run: Path) -> bool:
+    """Whether a process works on ``run``; nothing is written."""
+    try:
+        file = os.open(run / LOCK_FILE, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        _lock(file)
+    except OSError as error:
+        return error.errno in _HELD
+    finally:
+        os.close(file)
+    return False
+
+
 def _holder(file: int) -> str:
     number = os.read(file, 32).decode(errors="replace")
     return f"process {number}" if number.isdigit() else "another process"

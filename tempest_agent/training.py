@@ -14,11 +14,13 @@ from types import FrameType
 from typing import Any
 
 from tempest_agent.agent.checkpoint import newest_checkpoint
+from tempest_agent.agent.guard import Event
 from tempest_agent.agent.policy import load_policy
 from tempest_agent.agent.trainer import NO_IMITATION, NO_TEACHER, Trainer
 from tempest_agent.config import Config, to_dict
 from tempest_agent.errors import UserError, unknown_name
 from tempest_agent.evaluation import Games, play_games, summary
+from tempest_agent.guard_log import GuardLog
 from tempest_agent.metrics_log import MetricsLog
 from tempest_agent.metrics_table import metrics_table
 from tempest_agent.players import network_choice
@@ -84,8 +86,10 @@ class Session:
         metrics: MetricsLog | None,
         eval_games: int,
         verbose: bool = False,
+        publishes: bool = True,
     ) -> None:
         self.folder = folder
+        self._publishes = publishes
         self._verbose = verbose
         self._trainer = trainer
         self._lock = lock
@@ -94,32 +98,45 @@ class Session:
         self._progress: Progress | None = None
         self.last_greedy: dict[str, float] | None = None
         """Figures of the last greedy games of this start (``EVALUATED``)."""
+        self._guard_log = None if metrics is None else GuardLog(folder, trainer.steps or None)
         trainer.algorithm.on_metrics = self._on_metrics
+        trainer.algorithm.on_guard = self._on_guard
         trainer.on_checkpoint = self._on_checkpoint
 
     @classmethod
     def new(
-        cls, config: Config, folder: Path | None, eval_games: int, verbose: bool = False
+        cls,
+        config: Config,
+        folder: Path | None,
+        eval_games: int,
+        verbose: bool = False,
+        start: Path | None = None,
+        publishes: bool = True,
     ) -> Session:
         """Begin a run in ``folder``, or in one named after the run; ``verbose`` prints tables.
+
+        ``start`` is a checkpoint whose networks it begins with; ``publishes`` says whether its
+        checkpoints become ``checkpoints/latest.pt``.
 
         Raises ``UserError`` for a folder in use, and for settings that cannot work here.
         """
         require_memory(config)
-        require_writable(LATEST.parent)
-        remove_leftovers(LATEST.parent, LATEST_FILES, HOUR)
+        if publishes:
+            _prepare_latest()
         run = create_run(config.run.name, config.run.seed, folder)
         lock = RunLock(run)
         try:
             trainer = Trainer(config, run)
             trainer.take_demonstrations()
+            if start is not None:
+                trainer.start_from(start)
         except BaseException:
             lock.discard()
             discard_run(run)
             raise
         write_config(run, to_dict(config))
         record_start(run)
-        return cls(trainer, run, lock, MetricsLog(run), eval_games, verbose)
+        return cls(trainer, run, lock, MetricsLog(run), eval_games, verbose, publishes)
 
     @classmethod
     def resumed(
@@ -129,6 +146,7 @@ class Session:
         eval_games: int,
         device: str | None = None,
         verbose: bool = False,
+        publishes: bool = True,
     ) -> Session:
         """Go on with the run at ``path`` (its folder or a checkpoint in it), or the newest run.
 
@@ -141,12 +159,13 @@ class Session:
             device: where to go on: ``auto``, ``cpu`` or ``cuda``; else where the run was.
             eval_games: greedy games at every checkpoint.
             verbose: whether each line of metrics is printed as a table.
+            publishes: whether checkpoints become ``checkpoints/latest.pt``.
 
         Raises:
             UserError: no such run, no usable checkpoint in it, or another process is at it.
         """
-        require_writable(LATEST.parent)
-        remove_leftovers(LATEST.parent, LATEST_FILES, HOUR)
+        if publishes:
+            _prepare_latest()
         run = find_run(path)
         lock = RunLock(run)
         try:
@@ -158,7 +177,7 @@ class Session:
         except BaseException:
             lock.release()
             raise
-        return cls(trainer, run, lock, metrics, eval_games, verbose)
+        return cls(trainer, run, lock, metrics, eval_games, verbose, publishes)
 
     @property
     def total_steps(self) -> int:
@@ -221,8 +240,14 @@ class Session:
         parts = [text.format(figures[name]) for name, text in SHOWN.items() if name in figures]
         self._say(f"{steps:,}: {', '.join(parts)}")
 
+    def _on_guard(self, event: Event) -> None:
+        if self._guard_log is not None:
+            self._guard_log.write(event)
+        self._say(str(event))
+
     def _on_checkpoint(self, path: Path) -> None:
-        publish(path, LATEST)
+        if self._publishes:
+            publish(path, LATEST)
         saved = f"{self._trainer.steps:,}: saved {path}"
         try:
             figures = self._greedy_games(path) if self._eval_games else None
@@ -264,6 +289,12 @@ class Session:
     def _say(self, text: str) -> None:
         if self._progress is not None:
             self._progress.message(text)
+
+
+def _prepare_latest() -> None:
+    """Make sure that checkpoints can be published."""
+    require_writable(LATEST.parent)
+    remove_leftovers(LATEST.parent, LATEST_FILES, HOUR)
 
 
 def _go_on(

@@ -66,9 +66,10 @@ class Bootstrap:
         self.layout = network.layout
 
     @torch.no_grad()
-    def __call__(self, batch: Batch) -> Target:
-        """The targets of ``batch``."""
+    def __call__(self, batch: Batch, target_clip: float | None = None) -> Target:
+        """The targets of ``batch``, clamped to ``target_clip`` or else as the settings say."""
         learner = self.learner
+        limit = learner.target_clip if target_clip is None else target_clip
         returns, discounts = self._here(batch.returns), self._here(batch.discounts)
         numbers, bonus = self._following(batch)
         points, weights = self.network.distribution.points(numbers)
@@ -82,7 +83,7 @@ class Bootstrap:
             judged = torch.where(discounts > 0, points[:, 0], 0.0)
             value, effective = self._retrace(batch, batch.path, judged)
             raw = value.unsqueeze(1)
-        clamped, below, above = clamp_target(raw, learner.target_clip)
+        clamped, below, above = clamp_target(raw, limit)
         return Target(
             points=rescale(clamped, learner.value_rescaling),
             weights=weights,

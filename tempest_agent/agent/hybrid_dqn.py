@@ -42,6 +42,7 @@ from .collector import Collector
 from .curriculum import Curriculum
 from .env_games import EnvGames, games_of
 from .games import Games, Labeller
+from .guard import Event, Guard
 from .imitation import gate
 from .learner import Learner
 from .networks import Layout
@@ -105,6 +106,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
 
     Attributes:
         last_metrics: the last line of metrics.
+        on_guard: called with all that the guard sees and does; None sends it to the log.
 
     Raises:
         UserError: spaces or settings that cannot be, in one line that says what would do.
@@ -193,6 +195,8 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         self.teacher = teacher
         self.teacher_score = self.config.teacher.score or teacher_score
         self.on_metrics = on_metrics
+        self.on_guard: Callable[[Event], None] | None = None
+        self.guard = Guard(config, teacher is not None)
         self.last_metrics: dict[str, float] = {}
         self.owed = 0
         self.vector_steps = 0
@@ -353,7 +357,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             self.train(self.owed, self.batch_size)
         callback.on_rollout_start()
         step = self.num_timesteps
-        self.collector.collect(self.curriculum.expert_ratio(step), self.curriculum.epsilon(step))
+        self.collector.collect(self.expert_ratio(step), self.curriculum.epsilon(step))
         self.num_timesteps += env.num_envs
         self.vector_steps += 1
         self.curriculum.observe(self.num_timesteps, self.collector, self.teacher_score)
@@ -379,14 +383,26 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         step = self.num_timesteps
         weight, curriculum = self.imitation_gate(), self.curriculum
         self.replay.set_n_steps(curriculum.n_steps(step))
-        for _ in range(due):
-            batch = self.replay.sample(batch_size, curriculum.schedules.importance(step))
-            errors = self.learner.update(batch, curriculum.learning_rate(step), weight)
+        remedies = self.guard.remedies
+        self.learner.target_clip = remedies.target_clip
+        for _ in range(remedies.updates(due)):
+            rows = batch_size * remedies.accumulation
+            batch = self.replay.sample(rows, curriculum.schedules.importance(step))
+            rate = self.learning_rate_at(step)
+            errors = self.learner.update(batch, rate, weight, remedies.accumulation)
             self.replay.update_priorities(batch.rows, errors)
             ages = self.replay.ages(batch.rows)
             self.learner.metrics.mean("sample_age", torch.as_tensor(ages).double().mean())
             self.learner.metrics.highest("sample_age_max", torch.as_tensor(ages).max())
         self._n_updates = self.learner.updates
+
+    def learning_rate_at(self, step: int) -> float:
+        """Step size after ``step`` decisions: that of the schedule, lowered by the guard."""
+        return self.curriculum.learning_rate(step) * self.guard.remedies.learning_rate
+
+    def expert_ratio(self, step: int) -> float:
+        """The teacher's share after ``step`` decisions: the schedule's, or the guard's larger."""
+        return max(self.curriculum.expert_ratio(step), self.guard.remedies.expert_ratio)
 
     def imitation_gate(self) -> float:
         """Weight of imitation: 0 without a teacher or once the student plays as well."""

@@ -95,6 +95,7 @@ class Learner:
         )
         self._make_copies()
         self.updates = 0
+        self.target_clip = learner.target_clip
         self.metrics = Metrics()
 
     def _make_copies(self) -> None:
@@ -118,13 +119,16 @@ class Learner:
         buttons: NDArray[np.uint8] = choice.pair.to(torch.uint8).cpu().numpy()
         return spin, buttons
 
-    def update(self, batch: Batch, learning_rate: float, imitation: float) -> Column:
+    def update(
+        self, batch: Batch, learning_rate: float, imitation: float, accumulation: int = 1
+    ) -> Column:
         """One optimiser step.
 
         Args:
             batch: rows of the replay.
             learning_rate: step size of this update.
             imitation: gate of the imitation terms, 0 to 1.
+            accumulation: factor on the number of micro-batches.
 
         Returns:
             Absolute errors ``(B,)`` for the priorities: an array, or a tensor on the device where
@@ -153,7 +157,8 @@ class Learner:
         # Not read back from the device, which would make this wait for the update before it.
         labels = usable.sum() if isinstance(usable, Tensor) else float(np.count_nonzero(usable))
         # array_split semantics: the first parts are one row longer when it does not divide.
-        parts = torch.tensor_split(torch.arange(count), self.learner.gradient_accumulation_steps)
+        micro_batches = self.learner.gradient_accumulation_steps * accumulation
+        parts = torch.tensor_split(torch.arange(count), micro_batches)
         errors = torch.empty(count, device=self.device)
         self.accumulator.begin()
         for part in parts:
@@ -198,7 +203,7 @@ class Learner:
         metrics.highest("target_age_max", age)
 
     def _targets(self, batch: Batch) -> Target:
-        target = self.bootstrap(batch)
+        target = self.bootstrap(batch, self.target_clip)
         metrics, count = self.metrics, target.raw.numel()
         metrics.mean("target_mean", target.raw.sum(), count)
         metrics.highest("target_max", target.raw.abs().max())
@@ -318,11 +323,17 @@ class Learner:
             "metrics": self.metrics.state_dict(),
         }
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_networks(self, state: dict[str, Any], optimizer: bool = True) -> None:
+        """Networks (and optimiser) of ``state_dict``; counters and figures stay as they are."""
         self.online.load_state_dict(state["online"])
         self.followers.target.load_state_dict(state["target"])
         self.followers.average.load_state_dict(state["average"])
-        self.optimizer.load_state_dict(state["optimizer"])
+        if optimizer:
+            self.optimizer.load_state_dict(state["optimizer"])
+        self._make_copies()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.load_networks(state)
         self.accumulator.load_state_dict(state["accumulator"])
         self.updates = int(state["updates"])
         # Files of earlier versions have no age; this one is exact if the target is copied whole.

@@ -62,6 +62,7 @@ class Persistence:
             "collector": self.collector.state_dict() if self.env is not None else None,
             "replay": self.replay.state_dict() if self.env is not None else None,
             "teacher": {} if self.teacher is None else self.teacher.state_dict(),
+            "guard": self.guard.state_dict(),
             "random": {
                 "torch": torch.get_rng_state(),
                 "numpy": np.random.get_state(legacy=False),
@@ -84,6 +85,8 @@ class Persistence:
         self.collector.load_state_dict(state["collector"], self.num_timesteps)
         if self.teacher is not None and state.get("teacher"):
             self.teacher.load_state_dict(state["teacher"])
+        if "guard" in state:  # Earlier versions had none.
+            self.guard.load_state_dict(state["guard"])
         if replay is None:
             self.replay.load_random(state["replay"])
         else:

@@ -1,4 +1,4 @@
-"""What ``HybridDQN`` tells: lines of metrics, SB3's figures of episodes, alarms."""
+"""What ``HybridDQN`` tells: lines of metrics, SB3's figures of episodes, what the guard sees."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .alarms import alarms
 from .env_games import EnvGames
 from .targets import return_bound
 
@@ -48,11 +47,19 @@ class Reporting:
             "replay_fill": self.replay.filled / self.replay.length,
         }
         figures |= self.curriculum.figures(step)
+        figures |= {
+            "expert_ratio": self.expert_ratio(step),
+            "learning_rate": self.learning_rate_at(step),
+        }
         figures |= self.collector.read() | self.learner.metrics.read()
         figures |= self._rates.read(step, self.collector.history.frames, updates)
         self.last_metrics = figures
-        for alarm in alarms(figures):
-            log.warning("at %d decisions: %s", step, alarm)
+        for event in self.guard.observe(figures):
+            if self.on_guard is None:
+                log.warning("%s", event)
+            else:
+                self.on_guard(event)
+        figures |= self.guard.figures()
         if hasattr(self, "_logger"):
             for name, value in figures.items():
                 self.logger.record(f"train/{name}", value)

@@ -46,7 +46,7 @@ from .policies import policy_name
 from .tempest_games import TempestGames, TempestTeacher
 from .vec_env import GamesVecEnv
 
-BEST = "best.pt"
+BEST, GOOD = "best.pt", "good.pt"
 NO_TEACHER = NO_IMITATION = "none"
 
 log = logging.getLogger("tempest_agent")
@@ -99,6 +99,7 @@ class Trainer:
         self.algorithm.set_logger(Logger(None, []))
         self._started = False
         self._demonstrated = False
+        self.algorithm.guard.remedies.restore = self._roll_back
 
     @classmethod
     def resume(
@@ -164,6 +165,23 @@ class Trainer:
         trainer._started = True
         return trainer
 
+    def start_from(self, path: Path) -> None:
+        """Begin with the networks of the checkpoint ``path``; all else, optimiser too, is new.
+
+        Raises:
+            UserError: no usable training checkpoint, or one whose network has another shape.
+        """
+        content = read_checkpoint(path)
+        if content.get("player_only"):
+            raise UserError(f"{path} holds only a player; start from a run's step_*.pt")
+        try:
+            self.algorithm.learner.load_networks(content["learner"], optimizer=False)
+        except (KeyError, RuntimeError) as error:
+            raise UserError(
+                f"the network of {path} does not fit these settings: give the network.*, "
+                "learner.loss and learner.value_bins of the run that it is from"
+            ) from error
+
     @property
     def network_size(self) -> NetworkSize:
         """Parameters and arithmetic of the network that is trained."""
@@ -207,7 +225,7 @@ class Trainer:
             "env_steps_per_second": (self.steps - steps) / seconds,
             "samples_per_second": trained * self.config.learner.batch_size / seconds,
             "checkpoint": str(self.last_checkpoint),
-            "expert_ratio": curriculum.expert_ratio(self.steps),
+            "expert_ratio": algorithm.expert_ratio(self.steps),
             "epsilon": float(drivers.epsilon(curriculum.epsilon(self.steps)).mean()),
             "stopped": self.stop_requested,
         }
@@ -215,7 +233,8 @@ class Trainer:
     def save(self) -> Path:
         """Write a checkpoint (and the replay) of this moment; older ones are thinned out.
 
-        The checkpoint whose teacher-free games scored most is kept as ``best.pt`` as well.
+        The checkpoint whose teacher-free games scored most is kept as ``best.pt`` as well, the
+        last one without symptoms as ``good.pt``, to which the guard may go back.
 
         Raises:
             UserError: the folder cannot be written; earlier checkpoints are untouched.
@@ -236,6 +255,9 @@ class Trainer:
         is_best = score is not None and (self.best_score is None or score > self.best_score)
         if is_best:
             self.best_score = score
+        guard = self.algorithm.guard
+        if guard.is_well:
+            guard.good_step = step
         content = self.algorithm.state_dict()
         content["best_score"] = self.best_score
         content["snapshot"] = {
@@ -244,15 +266,33 @@ class Trainer:
             "stamp": stamp,
         }
         write_checkpoint(path, content)
-        if is_best:
-            temporary = self.folder / f".{BEST}.new"
-            shutil.copyfile(path, temporary)
-            temporary.replace(self.folder / BEST)
+        for name, wanted in ((BEST, is_best), (GOOD, guard.enabled and guard.good_step == step)):
+            if wanted:
+                temporary = self.folder / f".{name}.new"
+                shutil.copyfile(path, temporary)
+                temporary.replace(self.folder / name)
         self.last_checkpoint = path
         prune(self.folder, self.config.run.keep_checkpoints)
         if self.on_checkpoint is not None:
             self.on_checkpoint(path)
         return path
+
+    def _roll_back(self) -> int | None:
+        """Networks and optimiser of the last good checkpoint; games, replay and counters stay."""
+        wanted = self.algorithm.guard.good_step
+        for path in (self.folder / GOOD, self.folder / f"step_{wanted}.pt"):
+            if wanted is None or not path.is_file():
+                continue
+            try:
+                content = read_checkpoint(path)
+            except UserError as error:
+                log.warning("%s", error)
+                continue
+            # After going on from an earlier checkpoint the file may be of another future.
+            if int(content["step"]) == wanted:
+                self.algorithm.learner.load_networks(content["learner"])
+                return wanted
+        return None
 
     def _find_replay(self, path: Path, content: dict[str, Any]) -> dict[str, NDArray[Any]] | None:
         snapshot = content["snapshot"]

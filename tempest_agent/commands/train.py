@@ -53,6 +53,13 @@ NEWEST = "newest run"
     help="Go on with a run: its folder, a checkpoint in it, or nothing for the newest run.",
 )
 @click.option(
+    "--from",
+    "start",
+    type=click.Path(path_type=Path),
+    metavar="CHECKPOINT",
+    help="Begin a new run with the networks of a checkpoint (step_*.pt); all else is new.",
+)
+@click.option(
     "--set",
     "overrides",
     multiple=True,
@@ -82,6 +89,7 @@ def train(
     envs: int | None,
     run_dir: Path | None,
     resume: str | None,
+    start: Path | None,
     overrides: tuple[str, ...],
     eval_games: int,
     verbose: bool,
@@ -99,7 +107,7 @@ def train(
     chosen += _machine_settings(**machine_options)
     with only_results_on_stdout():
         if resume is None:
-            session = _new(source, [*chosen, *overrides], run_dir, eval_games, verbose)
+            session = _new(source, [*chosen, *overrides], run_dir, eval_games, verbose, start)
         else:
             _refuse_changes(context)
             path = None if resume == NEWEST else Path(resume)
@@ -146,8 +154,9 @@ def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]
 
 def _refuse_changes(context: click.Context) -> None:
     flags = {"source": "config", "overrides": "set", "mame_path": "mame", "rom_path": "rom-path"}
+    flags["start"] = "from"
     flags["any_roms"] = "any-roms"
-    for name in ("source", "seed", "envs", "overrides", *_MACHINE_OPTIONS):
+    for name in ("source", "start", "seed", "envs", "overrides", *_MACHINE_OPTIONS):
         if context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
             flag = flags.get(name, name)
             raise UserError(
@@ -186,6 +195,7 @@ def _new(
     run_dir: Path | None,
     eval_games: int,
     verbose: bool,
+    start: Path | None,
 ) -> Session:
     from tempest_agent.config import ConfigError, load_config
 
@@ -196,7 +206,7 @@ def _new(
 
     from tempest_agent.training import Session
 
-    return Session.new(config, run_dir, eval_games, verbose)
+    return Session.new(config, run_dir, eval_games, verbose, start)
 
 
 def _resumed(

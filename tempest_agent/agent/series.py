@@ -1,0 +1,107 @@
+"""The last lines of a run's metrics, with what they are judged against."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import fmean
+from typing import NamedTuple
+
+from tempest_agent.config import Config
+
+DRIVERS = ("agent", "exploration", "expert")
+LEAST_SHARE = 0.05
+"""Drivers with a smaller share of a line's decisions have too noisy a mean reward."""
+LEAST_GAMES = 20
+"""Teacher-free games before their mean score says anything."""
+
+
+class Facts(NamedTuple):
+    """What the detectors need to know of a run besides its metrics."""
+
+    gamma: float
+    max_grad_norm: float
+    target_age: float
+    """Age in updates that the target network's weights have when all is well."""
+    free_share: float
+
+    @staticmethod
+    def of(config: Config) -> Facts:
+        """The facts of a run with the settings ``config``."""
+        learner = config.learner
+        return Facts(
+            learner.gamma,
+            learner.max_grad_norm,
+            learner.target_update_interval / learner.tau,
+            config.teacher.free_share,
+        )
+
+
+class Series:
+    """The last lines of metrics, and the best that the run has reached so far.
+
+    Args:
+        window: lines that are kept.
+        free_share: share of the games that the teacher never drives.
+    """
+
+    def __init__(self, window: int, free_share: float) -> None:
+        self.window, self.free_share = window, free_share
+        self.lines: list[dict[str, float]] = []
+        self.best_reward = 0.0
+        """Highest mean reward of a decision of any driver, over a line."""
+        self.best_agent_reward = 0.0
+        """Highest mean reward of the agent's decisions over a third of a window."""
+        self.best_score = 0.0
+        """Highest mean score of the teacher-free games."""
+
+    @property
+    def third(self) -> int:
+        """Lines over which noisy figures are averaged."""
+        return self.window // 3
+
+    def add(self, line: Mapping[str, float]) -> None:
+        """Take in the next line."""
+        self.lines = [*self.lines, dict(line)][-self.window :]
+        for driver in DRIVERS:
+            reward = line.get(f"reward_{driver}", 0.0)
+            if line.get(f"share_{driver}", 1.0) >= LEAST_SHARE and math.isfinite(reward):
+                self.best_reward = max(self.best_reward, reward)
+        recent = self.values("reward_agent")[-self.third :]
+        if len(recent) == self.third:
+            self.best_agent_reward = max(self.best_agent_reward, fmean(recent))
+        if self.enough_games():
+            self.best_score = max(self.best_score, line.get("teacher_free_score", 0.0))
+
+    def enough_games(self) -> bool:
+        """Whether the last line's teacher-free score rests on enough games."""
+        return self.last("games", 0.0) * self.free_share >= LEAST_GAMES
+
+    def last(self, name: str, default: float = math.nan) -> float:
+        """A figure of the last line."""
+        return self.lines[-1].get(name, default) if self.lines else default
+
+    def values(self, name: str) -> list[float]:
+        """The finite values of a figure in the window, oldest first."""
+        found = (line[name] for line in self.lines if name in line)
+        return [value for value in found if math.isfinite(value)]
+
+    def thirds(self, name: str) -> tuple[float, float] | None:
+        """Means of a figure over the oldest and newest third; None of too few lines."""
+        values = self.values(name)
+        if len(values) < max(3, 2 * self.window // 3):
+            return None
+        third = len(values) // 3
+        return fmean(values[:third]), fmean(values[-third:])
+
+    def value_scale(self, gamma: float) -> float:
+        """What the best mean reward so far is worth if it goes on for ever; 0 if unknown."""
+        return self.best_reward / (1.0 - gamma)
+
+    def state_dict(self) -> dict[str, object]:
+        return {
+            "lines": [dict(line) for line in self.lines],
+            "best_reward": self.best_reward,
+            "best_agent_reward": self.best_agent_reward,
+            "best_score": self.best_score,
+        }

@@ -1,0 +1,54 @@
+"""``tempest-agent diagnose``: what ails a run, or ailed it."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
+
+if TYPE_CHECKING:
+    from tempest_agent.diagnosis import Diagnosis
+
+WIDTH = 88
+
+
+@click.command()
+@click.argument("run_dir", type=click.Path(path_type=Path))
+@json_option
+def diagnose(run_dir: Path, as_json: bool) -> None:
+    """Read the metrics of the run in RUN_DIR and name symptoms, evidence, causes and remedies.
+
+    The run may be finished, running or broken off. The exit code is 0 whatever is found.
+    """
+    with only_results_on_stdout():
+        from tempest_agent.diagnosis import diagnose as examine_run
+
+        diagnosis = examine_run(run_dir)
+    if as_json:
+        print_json(diagnosis.to_dict())
+    else:
+        _print(diagnosis)
+
+
+def _print(diagnosis: Diagnosis) -> None:
+    click.echo(
+        f"{diagnosis.run}: {diagnosis.state}, {diagnosis.steps:,} decisions, "
+        f"{diagnosis.lines} lines of metrics"
+    )
+    for note in diagnosis.notes:
+        click.echo(f"note: {note}")
+    for entry in diagnosis.to_dict()["symptoms"]:
+        click.echo(f"\n{entry['name']}{'' if entry['present'] else ' (past)'}")
+        for name in ("evidence", "cause", "remedy"):
+            text = textwrap.wrap(entry[name], WIDTH - 12)
+            click.echo(f"  {name:<9} " + ("\n" + " " * 12).join(text))
+    if diagnosis.guard:
+        click.echo("\nwhat the guard saw and did")
+        for event in diagnosis.guard:
+            what = " ".join(str(event[k]) for k in ("kind", "symptom", "remedy") if event[k])
+            click.echo(f"  {event['step']:>12,}  {what}: {event['detail']}".rstrip(": "))
+    click.echo(f"\nverdict: {diagnosis.verdict}: {diagnosis.summary}")
