@@ -11,12 +11,14 @@ from statistics import median
 
 from tempest_agent.config import GuardConfig
 
-from .series import Facts, Series
+from .series import LEAST_DECISIONS, Facts, Series
 
 LEAST_EXCESS = 5.0
 """The highest Q-value may grow as it likes up to this many times the value scale."""
 SKIPPED_SHARE = 0.5
 """More updates left out than this are no rescaling of float16 any more."""
+FEW_DECISIONS = 200
+"""Decisions of the agent in a line before its habits say anything."""
 SPREAD = 0.02
 """A continuous head whose turns differ less than this over the states is dead."""
 
@@ -85,7 +87,8 @@ def degrading_play(series: Series, facts: Facts, guard: GuardConfig) -> str | No
         if lost > guard.score_drop:
             return f"the teacher-free score fell from {best:,.0f} to {score[1]:,.0f} {while_loss}"
     reward, best = series.thirds("reward_agent"), series.best_agent_reward
-    if reward is not None and reward[1] < (1.0 - guard.reward_drop) * best:
+    enough = series.own_decisions(series.third) >= LEAST_DECISIONS
+    if enough and reward is not None and reward[1] < (1.0 - guard.reward_drop) * best:
         return (
             f"the agent's reward per decision fell from {best:.3g} to {reward[1]:.3g} {while_loss}"
         )
@@ -120,7 +123,7 @@ def clamped_targets(series: Series, facts: Facts, guard: GuardConfig) -> str | N
 
 def dead_spinner(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
     """The spinner rests, or its continuous head says the same everywhere."""
-    if not series.last("updates", 0.0) > 0:
+    if not series.last("updates", 0.0) > 0 or series.own_decisions(1) < FEW_DECISIONS:
         return None
     moves, spread = series.last("moves"), series.last("spinner_spread")
     if moves < guard.still_share:

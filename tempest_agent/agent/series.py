@@ -12,6 +12,8 @@ from tempest_agent.config import Config
 DRIVERS = ("agent", "exploration", "expert")
 LEAST_SHARE = 0.05
 """Drivers with a smaller share of a line's decisions have too noisy a mean reward."""
+LEAST_DECISIONS = 3_000
+"""Decisions of the agent before their mean reward says anything."""
 LEAST_GAMES = 20
 """Teacher-free games before their mean score says anything."""
 
@@ -68,7 +70,7 @@ class Series:
             if line.get(f"share_{driver}", 1.0) >= LEAST_SHARE and math.isfinite(reward):
                 self.best_reward = max(self.best_reward, reward)
         recent = self.values("reward_agent")[-self.third :]
-        if len(recent) == self.third:
+        if len(recent) == self.third and self.own_decisions(self.third) >= LEAST_DECISIONS:
             self.best_agent_reward = max(self.best_agent_reward, fmean(recent))
         if self.enough_games():
             self.best_score = max(self.best_score, line.get("teacher_free_score", 0.0))
@@ -76,6 +78,11 @@ class Series:
     def enough_games(self) -> bool:
         """Whether the last line's teacher-free score rests on enough games."""
         return self.last("games", 0.0) * self.free_share >= LEAST_GAMES
+
+    def own_decisions(self, lines: int) -> float:
+        """Decisions of the agent in the last ``lines`` lines, about."""
+        first = self.lines[-lines - 1]["steps"] if len(self.lines) > lines else 0.0
+        return (self.last("steps", 0.0) - first) * self.last("share_agent", 1.0)
 
     def last(self, name: str, default: float = math.nan) -> float:
         """A figure of the last line."""

@@ -1,0 +1,87 @@
+"""``tempest-agent study``: a set of runs that answers a question, with its figure and table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
+from tempest_agent.commands.parameters import COUNT, SEED
+from tempest_agent.errors import UserError, unknown_name
+
+STUDIES = ("stability",)
+EXIT_INTERRUPTED = 130
+DRAWN = ("default", "unstable", "recovery", "guarded", "bare", "bare_guarded")
+
+
+@click.command()
+@click.argument("name", metavar="stability")
+@click.option("--steps", type=COUNT, default=80_000, show_default=True, help="Decisions a run.")
+@click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of all runs.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder of the study.  [default: runs/study-stability-sSEED]",
+)
+@json_option
+@click.pass_context
+def study(
+    context: click.Context, /, name: str, steps: int, seed: int, out: Path | None, as_json: bool
+) -> None:
+    """Make a divergence happen: unstable settings, their recovery, the guard, the defaults.
+
+    Ctrl-C saves; the same command goes on. The figure is stability.png in the study's folder.
+    """
+    if name not in STUDIES:
+        raise UserError(unknown_name("study", name, STUDIES))
+    folder = out or Path("runs") / f"study-stability-s{seed}"
+    with only_results_on_stdout():
+        from tempest_agent.study import run_study
+        from tempest_agent.study_figure import INSTALL, can_draw, draw
+
+        if not can_draw():
+            click.echo(f"no figure will be drawn: {INSTALL}", err=True)
+        result = run_study(folder, steps, seed, lambda text: click.echo(text, err=True))
+        drawn = [run for run in DRAWN if run in result["runs"]]
+        picture = draw(folder, drawn, folder / "stability.png") if can_draw() and drawn else None
+    result["figure"] = None if picture is None else str(picture)
+    if as_json:
+        print_json(result)
+    else:
+        _print(result)
+    if result["stopped"]:
+        click.echo("stopped; the same command goes on", err=True)
+        context.exit(EXIT_INTERRUPTED)
+
+
+def _print(result: dict[str, Any]) -> None:
+    heading = ("run", "Q highest", "Q end", "loss", "reward", "score", "greedy", "verdict")
+    rows = [heading]
+    for name, run in result["runs"].items():
+        greedy = run["greedy_iqm"]
+        rows.append(
+            (
+                name,
+                _number(run["q_highest"]),
+                _number(run["q_mean_end"]),
+                " to ".join(map(_number, run["loss"])),
+                " to ".join(map(_number, run["reward_agent"])),
+                _number(run["teacher_free_score"]),
+                _number(greedy[-1] if greedy else None),
+                ", ".join((run["verdict"], *run["symptoms"])),
+            )
+        )
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo("  ".join(cells).rstrip())
+    if result["figure"]:
+        click.echo(f"figure: {result['figure']}")
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
