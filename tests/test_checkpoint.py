@@ -175,7 +175,7 @@ def test_every_file_we_write_is_plain(tmp_path: Path) -> None:
     trainer.algorithm.teacher_score = np.float64(3.0)
     trainer.run()
     files = list((tmp_path / "checkpoints").glob("*.pt"))
-    assert {f.name for f in files} == {"step_1600.pt", "best.pt"}
+    assert {f.name for f in files} == {"step_1600.pt", "best.pt", "good.pt"}
     for file in files:
         torch.load(file, weights_only=True)
     for file in (tmp_path / "checkpoints").glob("*.npz"):
