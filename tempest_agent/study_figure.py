@@ -15,7 +15,7 @@ PANELS = (
     ("teacher_free_score", "teacher-free score", "linear"),
     ("expert_ratio", "expert share", "linear"),
 )
-INSTALL = "pip install matplotlib"
+INSTALL = "pip install 'tempest-agent[plots]'"
 
 
 def can_draw() -> bool:

@@ -137,7 +137,7 @@ class Learner:
         self._settle()
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
-        errors = self.gradients(batch, imitation)
+        errors = self.gradients(batch, imitation, accumulation)
         if self.accumulator.finish():
             self._advance()
         elif self.accumulator.fell_back:
@@ -147,7 +147,7 @@ class Learner:
         host: NDArray[np.float32] = errors.cpu().numpy()
         return host
 
-    def gradients(self, batch: Batch, imitation: float) -> Tensor:
+    def gradients(self, batch: Batch, imitation: float, accumulation: int = 1) -> Tensor:
         """Leave the gradient of ``batch`` in the network, without a step; absolute errors ``(B,)``.
 
         The first half of ``update``.
