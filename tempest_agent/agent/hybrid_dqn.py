@@ -196,7 +196,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         self.teacher_score = self.config.teacher.score or teacher_score
         self.on_metrics = on_metrics
         self.on_guard: Callable[[Event], None] | None = None
-        self.guard = Guard(config, teacher is not None)
+        self.guard = Guard(self.config, teacher is not None)
         self.last_metrics: dict[str, float] = {}
         self.owed = 0
         self.vector_steps = 0
