@@ -239,12 +239,12 @@ FIGURES: tuple[Figure, ...] = (
     ),
     *_group(
         "guard",
-        ("guard_symptoms", "Symptoms that the stability guard sees.", "0"),
-        ("guard_learning_rate", "Its factor on the learning rate.", "1"),
-        ("guard_accumulation", "Its factor on the rows of an update.", "1"),
+        ("guard_symptoms", "Symptoms that the stability guard sees.", "0, none"),
+        ("guard_learning_rate", "Its factor on the learning rate.", "1, untouched"),
+        ("guard_accumulation", "Its factor on the rows of an update.", "1, untouched"),
         ("guard_target_clip", "Magnitude to which targets are clamped.", "learner.target_clip"),
-        ("guard_expert_ratio", "Least share of the teacher that it asks for.", "0"),
-        ("guard_rollbacks", "How often it went back to the last good checkpoint.", "0"),
+        ("guard_expert_ratio", "Least share of the teacher that it asks for.", "0, untouched"),
+        ("guard_rollbacks", "How often it went back to the last good checkpoint.", "0, never"),
     ),
     *_group(
         "greedy games",

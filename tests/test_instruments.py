@@ -347,17 +347,16 @@ def test_a_line_after_a_resume_is_that_of_the_whole_run(tmp_path: Path) -> None:
         config, tmp_path / "whole", games=FakeGames(16, 0), teacher=FakeTeacher(),
         on_metrics=lines["whole"].append,
     ).run()  # fmt: skip
-    half = load_config(None, [*SMALL, "run.steps=1200", "run.log_interval=800"])
-    # The schedules are those of the run's length.
+    stopped = load_config(
+        None, [*SMALL, "run.steps=1600", "run.log_interval=800", "run.checkpoint_interval=1200"]
+    )
     first = Trainer(
-        half, tmp_path / "parts", games=FakeGames(16, 0), teacher=FakeTeacher(),
-        on_metrics=lines["parts"].append,
+        stopped, tmp_path / "parts", games=FakeGames(16, 0), teacher=FakeTeacher(),
+        on_metrics=lines["parts"].append, on_checkpoint=lambda _: first.request_stop(),
     )  # fmt: skip
-    whole = Trainer(config, tmp_path / "other", games=FakeGames(16, 0), teacher=FakeTeacher())
-    first.algorithm.curriculum.schedules = whole.algorithm.curriculum.schedules
     first.run()
     Trainer.resume(
-        tmp_path / "parts", steps=1600, games=lambda _: FakeGames(16, 0), teacher=FakeTeacher(),
+        tmp_path / "parts", games=lambda _: FakeGames(16, 0), teacher=FakeTeacher(),
         on_metrics=lines["parts"].append,
     ).run()  # fmt: skip
     for one, other in zip(lines["whole"], lines["parts"], strict=True):
