@@ -20,6 +20,7 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from .arcade.compiled import int64, kernel
 from .arcade.inputs import SPINNER_MAX
 
 Controls: TypeAlias = tuple[NDArray[np.int8], NDArray[np.uint8]]
@@ -32,13 +33,25 @@ BUTTON_PAIRS = 4
 
 def spinner_counts(spinner: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
     """Knob counts of spinner values, rounded and cut to -31..31.  ``ValueError`` for NaN."""
-    scaled = np.rint(np.minimum(np.maximum(spinner, -1.0), 1.0) * SPINNER_MAX)
-    if np.isnan(scaled).any():
+    values = np.ascontiguousarray(spinner, np.float64)
+    counts = np.empty(values.shape, np.int8)
+    if not _round_counts(values.reshape(-1), counts.reshape(-1)):
         raise ValueError(
             "action: the spinner is nan, probably the output of a diverged network; "
             "a number from -1 to 1 is needed"
         )
-    return scaled.astype(np.int8)
+    return counts
+
+
+@kernel
+def _round_counts(values: NDArray[np.float64], counts: NDArray[np.int8]) -> bool:
+    """Write the counts; whether all values are numbers."""
+    numbers = True
+    for i in range(len(values)):
+        value = values[i]
+        numbers = numbers and value == value
+        counts[i] = int64(np.rint(max(-1.0, min(1.0, value)) * SPINNER_MAX))
+    return numbers
 
 
 def knot_counts(knots: int) -> NDArray[np.int8]:
@@ -183,6 +196,8 @@ def _numbers(values: Any, shape: tuple[int, ...], count: int, what: str) -> NDAr
         raise ValueError(f"{what} has shape {array.shape}, but {shape} is needed")
     if array.dtype.kind not in "iu":
         raise ValueError(f"{what} holds {array.dtype} values: whole numbers are needed")
-    if array.size and (array.min() < 0 or array.max() >= count):
+    numbers = array.astype(np.int64)
+    # Seen as unsigned, a negative number is too large as well.
+    if numbers.size and numbers.view(np.uint64).max() >= count:
         raise ValueError(f"{what}={array.tolist()!r}: numbers from 0 to {count - 1} are needed")
-    return array.astype(np.int64)
+    return numbers

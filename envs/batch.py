@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,39 @@ from numpy.typing import NDArray
 from .arcade.memory import RAM_DTYPE, RAM_SIZE, as_bytes
 from .arcade.randomness import STREAM_DTYPE
 from .features import NUM_FEATURES, as_floats
-from .game_step import GAME_DTYPE, NOT_STARTED, observe_games, reset_games, step_games
+from .game_step import (
+    GAME_DTYPE,
+    NOT_STARTED,
+    fill_output,
+    observe_games,
+    reset_games,
+    step_games,
+)
+from .report import REPORT_ROWS
 from .seeds import Seeds, streams_for
 from .settings import GameSettings
+from .shares import no_shares
+from .threads import StepThreads
 
 NEVER = 2**62
 _STREAM_END = RAM_SIZE + STREAM_DTYPE.itemsize
 STATE_SIZE = _STREAM_END + GAME_DTYPE.itemsize
 """Bytes of one game's clonable state: RAM image, random stream, record."""
+
+
+class StepOutput(NamedTuple):
+    """Arrays that a step fills besides the batch's own, each with an entry a game or none."""
+
+    observations: NDArray[np.float32]
+    """``(num_games, NUM_FEATURES)``, the observations as floats; or ``(0, NUM_FEATURES)``."""
+
+    report: NDArray[np.int64]
+    """``(REPORT_ROWS, num_games)``, the numbers of ``info``; or ``(REPORT_ROWS, 0)``."""
+
+
+NO_OUTPUT = StepOutput(
+    np.empty((0, NUM_FEATURES), np.float32), np.empty((REPORT_ROWS, 0), np.int64)
+)
 
 
 class GameBatch:
@@ -105,8 +130,8 @@ class GameBatch:
         )
         self._seeded = False
         self._started = False
-        self._pool: ThreadPoolExecutor | None = None
-        self._pool_process = 0
+        self._threads: StepThreads | None = None
+        self._threads_process = 0
 
     def reset(self, mask: NDArray[np.bool_] | None = None, seeds: Seeds | None = None) -> None:
         """Begin new games where ``mask`` (default: everywhere) is set.
@@ -130,13 +155,17 @@ class GameBatch:
         self._started = self._started or not bool((self.games["status"] == NOT_STARTED).any())
 
     def step(
-        self, spin: NDArray[np.int8], buttons: NDArray[np.uint8]
+        self,
+        spin: NDArray[np.int8],
+        buttons: NDArray[np.uint8],
+        out: StepOutput = NO_OUTPUT,
     ) -> tuple[NDArray[np.int32], NDArray[np.bool_], NDArray[np.bool_]]:
         """Play one step of every game.
 
         ``spin``: int8 ``(num_games,)``, counts a tick, cut to -31..31, positive towards lower
-        lanes.  ``buttons``: uint8 ``(num_games,)``, fire + 2*zap.  Returns ``points``,
-        ``terminated`` and ``truncated``: the batch's own arrays, overwritten by the next step.
+        lanes.  ``buttons``: uint8 ``(num_games,)``, fire + 2*zap.  ``out``: arrays to fill as
+        well.  Returns ``points``, ``terminated`` and ``truncated``: the batch's own arrays,
+        overwritten by the next step.
         """
         if not self._started:
             raise RuntimeError("step() before reset(): every game has to be reset once first")
@@ -151,16 +180,17 @@ class GameBatch:
                 f"spin is {spin.dtype} and buttons {buttons.dtype}: int8 and uint8 are needed; "
                 "actions.py converts the environment's actions"
             )
-        if self.num_threads == 1:
-            self._step_chunk(spin, buttons, 0, self.num_games)
-        else:
-            self._step_threads(spin, buttons)
+        self._play(spin, buttons, out)
         return self.points, self.terminated, self.truncated
 
     def set_start_levels(self, levels: Sequence[int]) -> None:
         """Let games that begin from now on draw one entry of ``levels``, with equal chances."""
         self.settings = replace(self.settings, start_level=list(levels))
         self._options = self.settings.records()
+
+    def fill(self, out: StepOutput, mask: NDArray[np.bool_]) -> None:
+        """Write the present state of the games where ``mask`` is set into ``out``."""
+        fill_output(self.ram, self.games, self.codes, out.observations, out.report, mask)
 
     def observations(self) -> NDArray[np.float32]:
         """The observation of every game as floats, ``(num_games, NUM_FEATURES)``: a new array."""
@@ -207,9 +237,9 @@ class GameBatch:
 
     def close(self) -> None:
         """End the threads; the batch can still be used and then starts new ones."""
-        if self._pool is not None and self._pool_process == os.getpid():
-            self._pool.shutdown()
-        self._pool = None
+        if self._threads is not None and self._threads_process == os.getpid():
+            self._threads.close()
+        self._threads = None
 
     def step_arrays(self) -> Any:
         """What the compiled ``step_games`` works on, in its order."""
@@ -232,8 +262,23 @@ class GameBatch:
         if self.observing:
             observe_games(self.ram, self.games, self.codes, self._rules[4], mask)
 
-    def _step_chunk(
-        self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], start: int, stop: int
+    def _play(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], out: StepOutput) -> None:
+        if self.num_threads == 1:
+            self._play_share(spin, buttons, out, no_shares(), 0)
+            return
+        # Threads do not survive a fork: a child process makes its own.
+        if self._threads is None or self._threads_process != os.getpid():
+            self._threads = StepThreads(self.num_threads)
+            self._threads_process = os.getpid()
+        self._threads.run(partial(self._play_share, spin, buttons, out), self.num_games)
+
+    def _play_share(
+        self,
+        spin: NDArray[np.int8],
+        buttons: NDArray[np.uint8],
+        out: StepOutput,
+        shares: NDArray[np.int64],
+        share: int,
     ) -> None:
         step: Any = step_games  # Type checkers cannot count what an unpacked tuple holds.
         step(
@@ -243,26 +288,14 @@ class GameBatch:
             self.points,
             self.terminated,
             self.truncated,
-            start,
-            stop,
+            out.observations,
+            out.report,
+            shares,
+            share,
         )
 
-    def _step_threads(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8]) -> None:
-        # Threads do not survive a fork: a child process makes its own.
-        if self._pool is None or self._pool_process != os.getpid():
-            self._pool = ThreadPoolExecutor(self.num_threads - 1, "tempest-games")
-            self._pool_process = os.getpid()
-        edges = [self.num_games * part // self.num_threads for part in range(self.num_threads + 1)]
-        others = [
-            self._pool.submit(self._step_chunk, spin, buttons, edges[part], edges[part + 1])
-            for part in range(1, self.num_threads)
-        ]
-        self._step_chunk(spin, buttons, edges[0], edges[1])
-        for other in others:
-            other.result()
-
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pool": None}
+        return {**self.__dict__, "_threads": None}
 
 
 def rows_of(records: NDArray[np.void]) -> NDArray[np.uint8]:

@@ -42,6 +42,7 @@ from .feature_layout import (
     NUM_FEATURES,
     describe,
 )
+from .intrinsics import prefetch
 
 __all__ = [
     "FEATURES",
@@ -53,6 +54,7 @@ __all__ = [
     "NUM_FEATURES",
     "as_floats",
     "describe",
+    "expect_floats",
     "observe",
     "write_features",
     "write_floats",
@@ -537,12 +539,28 @@ _INVERSE = np.float32(round(2**22 / FEATURE_SCALE) / 2**22)
 _INVERSE_REST = np.float32(1 / FEATURE_SCALE - float(_INVERSE))
 
 
+_FLOATS_PER_LINE = 16
+
+
 @rule
 def write_floats(codes: NDArray[np.int8], out: NDArray[np.float32]) -> None:
     """Write ``codes / 127``; both arrays have one axis."""
     for i in range(len(codes)):
         code = np.float32(codes[i])
         out[i] = code * _INVERSE + code * _INVERSE_REST
+
+
+@rule
+def expect_floats(out: NDArray[np.float32], part: int) -> None:
+    """Begin to bring third ``part`` (0-2) of ``out`` into the cache, before it is written.
+
+    Many games' floats fit no cache.  Asked for in parts while a game is played, they are there
+    in time; all at once they would hold up whatever else is read.
+    """
+    third = len(out) // (3 * _FLOATS_PER_LINE) + 1
+    first = part * third * _FLOATS_PER_LINE
+    for at in range(first, min(first + third * _FLOATS_PER_LINE, len(out)), _FLOATS_PER_LINE):
+        prefetch(out, at)
 
 
 @kernel

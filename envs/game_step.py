@@ -16,8 +16,10 @@ from .arcade.start import start_game
 from .arcade.tick import tick
 from .controls import needs_no_input, player_alive, zap_legal
 from .feature_layout import MAX_INPUT_DELAY
-from .features import write_features
+from .features import expect_floats, write_features, write_floats
 from .outcome import DEATH_CAUSES, death_cause
+from .report import write_report
+from .shares import claim, finish, linger
 
 FIRE, ZAP = 1, 2
 """Bits of an action's buttons."""
@@ -237,6 +239,15 @@ def play_step(
 
 
 @rule
+def rest_game(game: Game) -> None:
+    """Write into the record of a finished game that nothing happened in this step."""
+    game.points = 0
+    game.step_idle_ticks = 0
+    game.step_deaths = 0
+    game.step_death = NO_CAUSE
+
+
+@rule
 def observe_game(ram: Ram, game: Game, input_delay: int, out: NDArray[np.int8]) -> None:
     """Write one game's observation codes."""
     write_features(ram, game.pending_spin, game.pending_buttons, input_delay, out)
@@ -258,43 +269,68 @@ def step_games(
     points: NDArray[np.int32],
     terminated: NDArray[np.bool_],
     truncated: NDArray[np.bool_],
-    start: int,
-    stop: int,
+    floats: NDArray[np.float32],
+    report: NDArray[np.int64],
+    shares: NDArray[np.int64],
+    share: int,
 ) -> None:
-    """One step of games ``start`` to ``stop - 1``; ``last_*`` receive finished games."""
+    """One step of the games that the owner of ``share`` gets, or of all where there are no shares.
+
+    ``last_*`` receive finished games; ``floats`` and ``report``, where they have a place for each
+    game, the observation and the numbers of ``info``.
+    """
     frame_skip, skip_idle, max_ticks, max_steps, input_delay, autoreset, observing = rules
-    for i in range(start, stop):
-        game = games[i]
-        if game.status == RUNNING:
-            play_step(
-                ram[i],
-                streams[i],
-                game,
-                int64(spin[i]),
-                int64(buttons[i]),
-                frame_skip,
-                skip_idle,
-                max_ticks,
-                max_steps,
-                input_delay,
-            )
-            if observing:
-                observe_game(ram[i], game, input_delay, codes[i])
-        else:
-            game.points = 0
-            game.step_idle_ticks = 0
-            game.step_deaths = 0
-            game.step_death = NO_CAUSE
-        points[i] = game.points
-        terminated[i] = game.status == TERMINATED
-        truncated[i] = game.status == TRUNCATED
-        if autoreset and game.status != RUNNING:
-            last_ram[i] = ram[i]
-            last_games[i] = games[i]
-            begin_game(ram[i], streams[i], game, options)
-            if observing:
-                last_codes[i] = codes[i]
-                observe_game(ram[i], game, input_delay, codes[i])
+    total = len(ram)
+    shared = len(shares) > 0
+    floating = len(floats) > 0
+    start, stop = int64(0), int64(total)
+    while True:
+        if shared:
+            start, stop = claim(shares, share, total)
+        for i in range(start, stop):
+            game = games[i]
+            if floating:
+                expect_floats(floats[i], 1)
+            if game.status == RUNNING:
+                play_step(
+                    ram[i],
+                    streams[i],
+                    game,
+                    int64(spin[i]),
+                    int64(buttons[i]),
+                    frame_skip,
+                    skip_idle,
+                    max_ticks,
+                    max_steps,
+                    input_delay,
+                )
+                if floating:
+                    expect_floats(floats[i], 2)
+                if observing:
+                    observe_game(ram[i], game, input_delay, codes[i])
+            else:
+                rest_game(game)
+            points[i] = game.points
+            terminated[i] = game.status == TERMINATED
+            truncated[i] = game.status == TRUNCATED
+            if autoreset and game.status != RUNNING:
+                last_ram[i] = ram[i]
+                last_games[i] = games[i]
+                begin_game(ram[i], streams[i], game, options)
+                if observing:
+                    last_codes[i] = codes[i]
+                    observe_game(ram[i], game, input_delay, codes[i])
+            if floating:
+                write_floats(codes[i], floats[i])
+                if i + 1 < stop:
+                    expect_floats(floats[i + 1], 0)
+            if report.shape[1] > 0:
+                write_report(ram[i], game, report, i)
+        if not shared or start == stop:
+            break
+        finish(shares, stop - start)
+    if share == 0:
+        linger(shares, total)
 
 
 @kernel
@@ -323,3 +359,21 @@ def observe_games(
     for i in range(len(ram)):
         if mask[i]:
             observe_game(ram[i], games[i], input_delay, codes[i])
+
+
+@kernel
+def fill_output(
+    ram: NDArray[np.void],
+    games: NDArray[np.void],
+    codes: NDArray[np.int8],
+    floats: NDArray[np.float32],
+    report: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+) -> None:
+    """Write what ``step_games`` writes into ``floats`` and ``report``, where ``mask`` is set."""
+    for i in range(len(ram)):
+        if mask[i]:
+            if len(floats) > 0:
+                write_floats(codes[i], floats[i])
+            if report.shape[1] > 0:
+                write_report(ram[i], games[i], report, i)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .game_step import LOST, TERMINATED, TRUNCATED
 from .outcome import DEATH_CAUSES
+from .report import REPORT_ROWS, REPORTED, report_games
 
 TIME_LIMIT = "time_limit"
 MACHINE_LOST = "machine_lost"
@@ -27,26 +28,35 @@ def describe_games(games: NDArray[np.void], ram: NDArray[np.void]) -> dict[str, 
     ``"time_limit"`` when it was truncated, ``"machine_lost"`` when the MAME that played it failed.
     Causes are those of ``DEATH_CAUSES``.
     """
-    lives = ram["lives"]
-    second = ram["player_up"] & 1 != 0
-    return {
-        "score": games["score"].copy(),
-        "level": ram["cur_wave"].astype(np.int64) + 1,
-        "lives": np.where(second, lives[:, 1], lives[:, 0]).astype(np.int64),
-        "ticks": games["ticks"].copy(),
-        "deaths": sum(games["deaths"].T, np.zeros(len(games), np.int64)),
-        "idle_ticks": games["step_idle_ticks"].astype(np.int64),
-        "death_cause": _death_causes(games["step_death"]),
-        "terminal_cause": _terminal_causes(games),
-        "executed_spin": games["executed_spin"].astype(np.int64),
-        "executed_buttons": games["executed_buttons"].astype(np.int64),
-    }
+    report = np.empty((REPORT_ROWS, len(games)), np.int64)
+    report_games(ram, games, report)
+    return describe_report(report, games)
+
+
+def describe_report(
+    report: NDArray[np.int64], games: NDArray[np.void]
+) -> dict[str, NDArray[Any]]:
+    """The same of ``games`` whose numbers are in ``report`` already; the arrays are its rows.
+
+    ``death_cause`` and ``terminal_cause`` are read-only where they are empty throughout.
+    """
+    *rows, events = report
+    info: dict[str, NDArray[Any]] = dict(zip(REPORTED, rows, strict=True))
+    if np.count_nonzero(events):
+        info["death_cause"] = _death_causes(games["step_death"])
+        info["terminal_cause"] = _terminal_causes(games)
+    else:
+        info["death_cause"] = info["terminal_cause"] = _no_names(len(games))
+    return info
 
 
 @functools.lru_cache(maxsize=64)
 def _no_names(count: int) -> NDArray[np.object_]:
-    # Copied at every step: filling an array of objects takes ten times as long.
-    return np.full(count, "", object)
+    # Nothing has happened in most steps.  They share this array, which nobody can write into:
+    # a new one would be a good part of what a step of many games costs besides the games.
+    names = np.full(count, "", object)
+    names.flags.writeable = False
+    return names
 
 
 def _death_causes(causes: NDArray[np.int8]) -> NDArray[np.object_]:
@@ -59,9 +69,8 @@ def _death_causes(causes: NDArray[np.int8]) -> NDArray[np.object_]:
 def _terminal_causes(games: NDArray[np.void]) -> NDArray[np.object_]:
     status = games["status"]
     causes = _no_names(len(games)).copy()
-    if status.any():
-        over = status == TERMINATED
-        causes[over] = _death_causes(games["last_death"][over])
-        causes[status == TRUNCATED] = TIME_LIMIT
-        causes[status == LOST] = MACHINE_LOST
+    over = status == TERMINATED
+    causes[over] = _death_causes(games["last_death"][over])
+    causes[status == TRUNCATED] = TIME_LIMIT
+    causes[status == LOST] = MACHINE_LOST
     return causes

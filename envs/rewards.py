@@ -84,9 +84,11 @@ class Rewards:
         settings = self.settings
         parts: dict[str, NDArray[np.float64]] = {
             "reward_points": points.astype(np.float64) * settings.reward_scale,
-            "reward_death": 0.0 - lives_lost.astype(np.float64) * settings.death_penalty,
+            "reward_death": np.zeros(len(points)),
             "reward_shaping": np.zeros(len(points)),
         }
+        if settings.death_penalty:
+            parts["reward_death"] -= lives_lost.astype(np.float64) * settings.death_penalty
         if settings.shaping:
             potential = np.where(terminated, 0.0, cleared_share(ram))
             gain = settings.shaping_discount * potential - self._potential

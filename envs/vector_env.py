@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 from .actions import action_form
 from .arcade.memory import as_bytes
 from .backend import make_batch
+from .batch import NO_OUTPUT, StepOutput
+from .buffers import BufferPool
+from .features import NUM_FEATURES
 from .free_memory import too_large
-from .information import describe_games
+from .information import describe_games, describe_report
 from .observations import observation_of
 from .options import EnvOptions
+from .report import REPORT_ROWS
 from .rewards import REWARD_PARTS, Rewards
 from .saved_states import SAVED_SIZE, restore_saved, saved_states
 from .screen import Screen
@@ -86,6 +90,8 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         self.action_space = self._form.batched(num_envs)
         self.single_observation_space = self._observation.space
         self.observation_space = batch_space(self._observation.space, num_envs)
+        features = self.options.obs_type == "features"
+        self._floats = BufferPool((num_envs, NUM_FEATURES), np.float32) if features else None
         self._rewards = Rewards(self.options.reward, num_envs)
         self._screen = Screen(*self.options.render_size)
         self._next_seed = self.options.seed
@@ -132,26 +138,28 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
             )
         batch = self.batch
         spin, buttons = self._form.decode(actions, self.num_envs)
+        out = self._new_output()
         # Games that are over take no part in this, whatever their action.
-        points, terminated, truncated = batch.step(spin, buttons)
+        points, terminated, truncated = batch.step(spin, buttons, out)
         self._ended = terminated | truncated
         any_ended = self.autoreset_mode == AutoresetMode.SAME_STEP and bool(self._ended.any())
         parts = self._reward_parts(points, terminated, any_ended)
         if self.autoreset_mode == AutoresetMode.NEXT_STEP and waiting.any():
             batch.reset(waiting)
+            batch.fill(out, waiting)
             self._rewards.begin(batch.ram, waiting)
             self._ended &= ~waiting
             for part in parts.values():
                 part[waiting] = 0.0
-        observations = self._observe()
         shown = parts
         if any_ended:
             # The step's parts belong to the old game: info shows the new one.
             shown = {name: np.where(self._ended, 0.0, part) for name, part in parts.items()}
-        info = _masked({**describe_games(batch.games, batch.ram), **shown}, None)
+        info = _masked({**describe_report(out.report, batch.games), **shown}, None)
         if any_ended:
             self._add_endings(info, parts)
         rewards = parts["reward_points"] + parts["reward_death"] + parts["reward_shaping"]
+        observations = self._observe() if self._floats is None else out.observations
         return observations, rewards, terminated.copy(), truncated.copy(), info
 
     def ram(self) -> NDArray[np.uint8]:
@@ -198,6 +206,12 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
 
     def _observe(self) -> NDArray[Any]:
         return self._observation.make(self.batch.codes, self.batch.ram)
+
+    def _new_output(self) -> StepOutput:
+        return StepOutput(
+            NO_OUTPUT.observations if self._floats is None else self._floats.take(),
+            np.empty((REPORT_ROWS, self.num_envs), np.int64),
+        )
 
     def _no_rewards(self) -> dict[str, NDArray[np.float64]]:
         return {name: np.zeros(self.num_envs) for name in REWARD_PARTS}
@@ -276,12 +290,11 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 
 def _masked(arrays: dict[str, NDArray[Any]], mask: NDArray[np.bool_] | None) -> dict[str, Any]:
     """Info arrays with a mask beside each; entries outside of ``mask`` are blank."""
-    info: dict[str, Any] = {}
     shown = np.ones(len(next(iter(arrays.values()))), np.bool_) if mask is None else mask.copy()
-    for name, values in arrays.items():
-        if mask is not None and not mask.all():
-            blank: Any = None if values.dtype == object else values.dtype.type(0)
-            values = np.where(mask, values, blank)
-        info[name] = values
-        info[f"_{name}"] = shown
-    return info
+    if mask is not None and not mask.all():
+        arrays = {name: _blank_elsewhere(values, mask) for name, values in arrays.items()}
+    return {**arrays, **dict.fromkeys([f"_{name}" for name in arrays], shown)}
+
+
+def _blank_elsewhere(values: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
+    return np.where(mask, values, None if values.dtype == object else values.dtype.type(0))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..arcade.inputs import SPINNER_MAX
 from ..arcade.memory import RAM_DTYPE, as_bytes
-from ..batch import NEVER, GameBatch, rows_of
+from ..batch import NEVER, GameBatch, StepOutput, rows_of
 from ..game_step import (
     FIRE,
     IDLE_LIMIT,
@@ -150,9 +150,7 @@ class MameBatch(GameBatch):
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    def _step_chunk(
-        self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], start: int, stop: int
-    ) -> None:
+    def _play(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], out: StepOutput) -> None:
         self._rest_records()
         if self._left:
             self.games["status"][self.games["status"] == RUNNING] = LOST
@@ -187,6 +185,7 @@ class MameBatch(GameBatch):
                 self.last_codes[ended] = self.codes[ended]
             self._begin_games(ended)
             self._observe(ended)
+        self.fill(out, np.ones(self.num_games, np.bool_))
 
     def _rest_records(self) -> None:
         """Clear what the records of finished games say about a single step."""

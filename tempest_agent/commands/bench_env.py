@@ -166,7 +166,7 @@ def replay_steps(
     for at in range(spins.shape[0]):
         step_games(
             ram, streams, games, codes, last_ram, last_games, last_codes, options, rules,
-            spins[at], buttons[at], points, terminated, truncated, 0, len(ram),
+            spins[at], buttons[at], points, terminated, truncated, NO_FLOATS, NO_REPORT, NO_SHARES, 0,
         )  # fmt: skip
 
 
