@@ -559,8 +559,9 @@ def expect_floats(out: NDArray[np.float32], part: int) -> None:
     """
     third = len(out) // (3 * _FLOATS_PER_LINE) + 1
     first = part * third * _FLOATS_PER_LINE
-    for at in range(first, min(first + third * _FLOATS_PER_LINE, len(out)), _FLOATS_PER_LINE):
-        prefetch(out, at)
+    stop = min(first + third * _FLOATS_PER_LINE, len(out))
+    for index in range(first, stop, _FLOATS_PER_LINE):
+        prefetch(out, index)
 
 
 @kernel

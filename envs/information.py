@@ -33,9 +33,7 @@ def describe_games(games: NDArray[np.void], ram: NDArray[np.void]) -> dict[str, 
     return describe_report(report, games)
 
 
-def describe_report(
-    report: NDArray[np.int64], games: NDArray[np.void]
-) -> dict[str, NDArray[Any]]:
+def describe_report(report: NDArray[np.int64], games: NDArray[np.void]) -> dict[str, NDArray[Any]]:
     """The same of ``games`` whose numbers are in ``report`` already; the arrays are its rows.
 
     ``death_cause`` and ``terminal_cause`` are read-only where they are empty throughout.

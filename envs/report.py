@@ -44,9 +44,7 @@ def write_report(ram: Ram, game: Any, report: NDArray[np.int64], at: int) -> Non
 
 
 @kernel
-def report_games(
-    ram: NDArray[np.void], games: NDArray[np.void], report: NDArray[np.int64]
-) -> None:
+def report_games(ram: NDArray[np.void], games: NDArray[np.void], report: NDArray[np.int64]) -> None:
     """Write the numbers of all games, int64 ``(REPORT_ROWS, num_games)``."""
     for i in range(len(ram)):
         write_report(ram[i], games[i], report, i)

@@ -33,12 +33,19 @@ class StepThreads:
         """Let all threads ``work`` until ``total`` games are finished; raises what one raised."""
         board = self._board
         shares = new_shares(total, len(self._others) + 1)
+        board.error = None
         board.job = (work, shares)
         for worker in self._others:
             worker.wake()
+        interrupted = None
         try:
-            work(shares, 0)
-            interrupted = board.wait(shares, total)
+            try:
+                work(shares, 0)
+            except KeyboardInterrupt as pressed:
+                # A step that is half played would be lost: it is finished first.
+                interrupted = pressed
+                work(shares, 0)
+            interrupted = board.wait(shares, total) or interrupted
         finally:
             board.job = None
         if board.error is not None:
@@ -49,11 +56,14 @@ class StepThreads:
 
     def close(self) -> None:
         """End the threads."""
-        self.__del__()
+        self._dismiss()
         for worker in self._others:
             worker.join()
 
     def __del__(self) -> None:
+        self._dismiss()
+
+    def _dismiss(self) -> None:
         self._board.closed = True
         for worker in self._others:
             worker.wake()

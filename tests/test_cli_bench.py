@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from tempest_agent.cli import cli
 from tempest_agent.commands import bench_env, bench_render, bench_train
 from tempest_agent.envs.arcade.memory import as_bytes
-from tempest_agent.envs.batch import GameBatch
+from tempest_agent.envs.batch import NO_OUTPUT, GameBatch
+from tempest_agent.envs.shares import no_shares
 from tempest_agent.experts import make_teacher
 
 ENV_FIGURES = {
@@ -21,7 +22,7 @@ ENV_FIGURES = {
     "two_threads_ratio",
     "vector_overhead",
     "many_games_ratio",
-    "gymnasium_overhead",
+    "two_threads_crowd_ratio",
     "warm_start_seconds",
     "first_compile_seconds",
     "bytes_per_game",
@@ -51,6 +52,7 @@ def test_env(monkeypatch: pytest.MonkeyPatch) -> None:
         "CROWD_GAMES": 6,
         "CROWD_TICKS": 5,
         "REPETITIONS": 1,
+        "PAIRS": 1,
     }
     for name, size in {**sizes, "ALE_FRAMES": 20}.items():
         monkeypatch.setattr(bench_env, name, size)
@@ -58,7 +60,7 @@ def test_env(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_env, "_first_compile", lambda: bench_env._first_step(None))
     figures = bench("env")
     assert figures.keys() == ENV_FIGURES
-    for name in ENV_FIGURES - {"vector_overhead", "gymnasium_overhead", "ale_ratio"}:
+    for name in ENV_FIGURES - {"vector_overhead", "ale_ratio"}:
         assert figures[name]["value"] > 0
     assert figures["bytes_per_game"]["value"] >= 2048
     assert figures["vector_overhead"]["baseline"] > 0
@@ -77,7 +79,8 @@ def test_the_ticks_that_are_timed_are_those_that_were_recorded() -> None:
     np.testing.assert_array_equal(as_bytes(again.ram), as_bytes(batch.ram))
     again.restore(play.states)
     ends = (again.points, again.terminated, again.truncated)
-    bench_env.replay_steps(again.step_arrays(), play.spins, play.buttons, ends)
+    outputs = (*NO_OUTPUT, no_shares())
+    bench_env.replay_steps(again.step_arrays(), play.spins, play.buttons, ends, outputs)
     np.testing.assert_array_equal(again.clone(), batch.clone())
     # Played all over the levels, and not waiting for a new game.
     assert len(set(batch.ram["cur_wave"])) > 1
@@ -118,3 +121,17 @@ def test_fastest_takes_turns_and_leaves_the_first_run_out(monkeypatch: pytest.Mo
 
     assert bench_env.fastest(prepare("a"), prepare("b")) == [1, 1]
     assert order == ["a", "b"] * 3
+
+
+def test_a_pair_is_judged_by_its_own_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seconds of five pairs, the first of which compiles: ratios 2, 3, 2.5 and 20."""
+    seconds = [(900, 900), (4, 2), (300, 100), (5, 2), (40, 2)]
+    now = [0]
+    flat = iter([each for pair in seconds for each in pair])
+    monkeypatch.setattr(bench_env.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(bench_env, "PAIRS", 4)
+
+    def prepare() -> Any:
+        return lambda: now.__setitem__(0, now[0] + next(flat))
+
+    assert bench_env.paired(prepare, prepare) == (2.75 * 2, 2)

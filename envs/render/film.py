@@ -6,12 +6,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from .closing import ClosedByWith
 from .renderer import FRAMES_PER_SECOND
 
 _CODEC = "mp4v"
@@ -24,7 +24,7 @@ class FilmError(RuntimeError):
     """A film cannot be written; the message says why and what to do."""
 
 
-class FilmWriter:
+class FilmWriter(ClosedByWith):
     """Writes RGB frames to an MP4 file.
 
     The file gets its name when it is closed: until then it is ``.NAME.part.mp4`` beside it, so
@@ -114,17 +114,6 @@ class FilmWriter:
                 "disk is full: free some space or choose another folder"
             )
         self._part.replace(self._path)
-
-    def __enter__(self) -> FilmWriter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _require_target(path: Path) -> None:

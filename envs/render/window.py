@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import time
-from types import TracebackType
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from .closing import ClosedByWith
 from .renderer import FRAMES_PER_SECOND
 
 _ESCAPE = 27
@@ -21,7 +21,7 @@ class DisplayUnavailable(RuntimeError):  # noqa: N818  (a condition, and said so
     """There is no display, or this build of OpenCV has no windows; the message says the fix."""
 
 
-class Window:
+class Window(ClosedByWith):
     """Shows RGB frames and paces them.
 
     Args:
@@ -76,17 +76,6 @@ class Window:
         self._open = False
         if cv2.getWindowProperty(self._title, cv2.WND_PROP_VISIBLE) >= 0:
             cv2.destroyWindow(self._title)
-
-    def __enter__(self) -> Window:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def _require_display() -> None:
