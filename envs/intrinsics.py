@@ -15,7 +15,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 
-def _address(context, builder, array_type, array, index):  # type: ignore[no-untyped-def]
+def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
     view = context.make_array(array_type)(context, builder, array)
     return cast(Any, cgutils).get_item_pointer(
         context, builder, array_type, view, [index], wraparound=False

@@ -48,9 +48,7 @@ class StepThreads:
             interrupted = board.wait(shares, total) or interrupted
         finally:
             board.job = None
-        if board.error is not None:
-            error, board.error = board.error, None
-            raise error
+        board.raise_error()
         if interrupted is not None:
             raise interrupted
 
@@ -78,6 +76,11 @@ class _Board:
         self.error: BaseException | None = None
         self.awaited = False
         self.progress = threading.Event()
+
+    def raise_error(self) -> None:
+        """Raise what a thread raised in this step."""
+        if self.error is not None:
+            raise self.error
 
     def wait(self, shares: NDArray[np.int64], total: int) -> KeyboardInterrupt | None:
         """Until all games are finished or a thread has failed; an interrupt is put off."""
