@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +28,6 @@ from .game_step import (
 from .report import REPORT_ROWS
 from .seeds import Seeds, streams_for
 from .settings import GameSettings
-from .shares import no_shares
-from .threads import StepThreads
 
 NEVER = 2**62
 _STREAM_END = RAM_SIZE + STREAM_DTYPE.itemsize
@@ -130,8 +128,8 @@ class GameBatch:
         )
         self._seeded = False
         self._started = False
-        self._threads: StepThreads | None = None
-        self._threads_process = 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._pool_process = 0
 
     def reset(self, mask: NDArray[np.bool_] | None = None, seeds: Seeds | None = None) -> None:
         """Begin new games where ``mask`` (default: everywhere) is set.
@@ -237,9 +235,9 @@ class GameBatch:
 
     def close(self) -> None:
         """End the threads; the batch can still be used and then starts new ones."""
-        if self._threads is not None and self._threads_process == os.getpid():
-            self._threads.close()
-        self._threads = None
+        if self._pool is not None and self._pool_process == os.getpid():
+            self._pool.shutdown()
+        self._pool = None
 
     def step_arrays(self) -> Any:
         """What the compiled ``step_games`` works on, in its order."""
@@ -264,21 +262,28 @@ class GameBatch:
 
     def _play(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], out: StepOutput) -> None:
         if self.num_threads == 1:
-            self._play_share(spin, buttons, out, no_shares(), 0)
+            self._play_some(spin, buttons, out, 0, self.num_games)
             return
         # Threads do not survive a fork: a child process makes its own.
-        if self._threads is None or self._threads_process != os.getpid():
-            self._threads = StepThreads(self.num_threads)
-            self._threads_process = os.getpid()
-        self._threads.run(partial(self._play_share, spin, buttons, out), self.num_games)
+        if self._pool is None or self._pool_process != os.getpid():
+            self._pool = ThreadPoolExecutor(self.num_threads - 1, "tempest-games")
+            self._pool_process = os.getpid()
+        edges = [self.num_games * part // self.num_threads for part in range(self.num_threads + 1)]
+        others = [
+            self._pool.submit(self._play_some, spin, buttons, out, edges[part], edges[part + 1])
+            for part in range(1, self.num_threads)
+        ]
+        self._play_some(spin, buttons, out, edges[0], edges[1])
+        for other in others:
+            other.result()
 
-    def _play_share(
+    def _play_some(
         self,
         spin: NDArray[np.int8],
         buttons: NDArray[np.uint8],
         out: StepOutput,
-        shares: NDArray[np.int64],
-        share: int,
+        start: int,
+        stop: int,
     ) -> None:
         step: Any = step_games  # Type checkers cannot count what an unpacked tuple holds.
         step(
@@ -290,12 +295,12 @@ class GameBatch:
             self.truncated,
             out.observations,
             out.report,
-            shares,
-            share,
+            start,
+            stop,
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_threads": None}
+        return {**self.__dict__, "_pool": None}
 
 
 def rows_of(records: NDArray[np.void]) -> NDArray[np.uint8]:

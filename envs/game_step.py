@@ -19,7 +19,6 @@ from .feature_layout import MAX_INPUT_DELAY
 from .features import expect_floats, write_features, write_floats
 from .outcome import DEATH_CAUSES, death_cause
 from .report import write_report
-from .shares import claim, finish, linger
 
 FIRE, ZAP = 1, 2
 """Bits of an action's buttons."""
@@ -271,66 +270,55 @@ def step_games(
     truncated: NDArray[np.bool_],
     floats: NDArray[np.float32],
     report: NDArray[np.int64],
-    shares: NDArray[np.int64],
-    share: int,
+    start: int,
+    stop: int,
 ) -> None:
-    """One step of the games that the owner of ``share`` gets, or of all where there are no shares.
+    """One step of the games ``start`` to ``stop - 1``.
 
     ``last_*`` receive finished games; ``floats`` and ``report``, where they have a place for each
     game, the observation and the numbers of ``info``.
     """
     frame_skip, skip_idle, max_ticks, max_steps, input_delay, autoreset, observing = rules
-    total = len(ram)
-    shared = len(shares) > 0
     floating = len(floats) > 0
-    start, stop = int64(0), int64(total)
-    while True:
-        if shared:
-            start, stop = claim(shares, share, total)
-        for i in range(start, stop):
-            game = games[i]
+    for i in range(start, stop):
+        game = games[i]
+        if floating:
+            expect_floats(floats[i], 1)
+        if game.status == RUNNING:
+            play_step(
+                ram[i],
+                streams[i],
+                game,
+                int64(spin[i]),
+                int64(buttons[i]),
+                frame_skip,
+                skip_idle,
+                max_ticks,
+                max_steps,
+                input_delay,
+            )
             if floating:
-                expect_floats(floats[i], 1)
-            if game.status == RUNNING:
-                play_step(
-                    ram[i],
-                    streams[i],
-                    game,
-                    int64(spin[i]),
-                    int64(buttons[i]),
-                    frame_skip,
-                    skip_idle,
-                    max_ticks,
-                    max_steps,
-                    input_delay,
-                )
-                if floating:
-                    expect_floats(floats[i], 2)
-                if observing:
-                    observe_game(ram[i], game, input_delay, codes[i])
-            else:
-                rest_game(game)
-            points[i] = game.points
-            terminated[i] = game.status == TERMINATED
-            truncated[i] = game.status == TRUNCATED
-            if autoreset and game.status != RUNNING:
-                last_ram[i] = ram[i]
-                last_games[i] = games[i]
-                begin_game(ram[i], streams[i], game, options)
-                if observing:
-                    last_codes[i] = codes[i]
-                    observe_game(ram[i], game, input_delay, codes[i])
-            if floating:
-                write_floats(codes[i], floats[i])
-                if i + 1 < stop:
-                    expect_floats(floats[i + 1], 0)
-            if report.shape[1] > 0:
-                write_report(ram[i], game, report, i)
-        if not shared or start == stop:
-            break
-        finish(shares, stop - start)
-    if share == 0:
-        linger(shares, total)
+                expect_floats(floats[i], 2)
+            if observing:
+                observe_game(ram[i], game, input_delay, codes[i])
+        else:
+            rest_game(game)
+        points[i] = game.points
+        terminated[i] = game.status == TERMINATED
+        truncated[i] = game.status == TRUNCATED
+        if autoreset and game.status != RUNNING:
+            last_ram[i] = ram[i]
+            last_games[i] = games[i]
+            begin_game(ram[i], streams[i], game, options)
+            if observing:
+                last_codes[i] = codes[i]
+                observe_game(ram[i], game, input_delay, codes[i])
+        if floating:
+            write_floats(codes[i], floats[i])
+            if i + 1 < stop:
+                expect_floats(floats[i + 1], 0)
+        if report.shape[1] > 0:
+            write_report(ram[i], game, report, i)
 
 
 @kernel

@@ -1,8 +1,4 @@
-"""What Numba has no function for: counters that threads share, and prefetching.
-
-Operations on counters order the memory accesses around them: what a thread wrote before it added
-to a counter is there for the thread that reads the sum.
-"""
+"""What Numba has no function for: prefetching."""
 
 from __future__ import annotations
 
@@ -20,25 +16,6 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
     return cast(Any, cgutils).get_item_pointer(
         context, builder, array_type, view, [index], wraparound=False
     )
-
-
-def _fetch_add(_context, array, _index, _amount):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        index = context.cast(builder, arguments[1], signature.args[1], types.intp)
-        amount = context.cast(builder, arguments[2], signature.args[2], types.int64)
-        address = _address(context, builder, signature.args[0], arguments[0], index)
-        return builder.atomic_rmw("add", address, amount, "seq_cst")
-
-    return types.int64(array, types.intp, types.int64), generate
-
-
-def _load(_context, array, _index):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        index = context.cast(builder, arguments[1], signature.args[1], types.intp)
-        address = _address(context, builder, signature.args[0], arguments[0], index)
-        return builder.load_atomic(address, "seq_cst", 8)
-
-    return types.int64(array, types.intp), generate
 
 
 def _prefetch(_context, array, _index):  # type: ignore[no-untyped-def]
@@ -59,12 +36,6 @@ def _prefetch(_context, array, _index):  # type: ignore[no-untyped-def]
 
     return types.void(array, types.intp), generate
 
-
-fetch_add: Callable[[Any, int, int], int] = cast(Any, intrinsic(_fetch_add))
-"""``fetch_add(counters, index, amount)``: add to an entry of an int64 array; returns the former."""
-
-load: Callable[[Any, int], int] = cast(Any, intrinsic(_load))
-"""``load(counters, index)``: an entry of an int64 array, read anew each time."""
 
 prefetch: Callable[[Any, int], None] = cast(Any, intrinsic(_prefetch))
 """``prefetch(array, index)``: an entry will be written soon; begin to bring its cache line."""

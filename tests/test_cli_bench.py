@@ -13,7 +13,6 @@ from tempest_agent.cli import cli
 from tempest_agent.commands import bench_env, bench_render, bench_train
 from tempest_agent.envs.arcade.memory import as_bytes
 from tempest_agent.envs.batch import NO_OUTPUT, GameBatch
-from tempest_agent.envs.shares import no_shares
 from tempest_agent.experts import make_teacher
 
 ENV_FIGURES = {
@@ -79,8 +78,7 @@ def test_the_ticks_that_are_timed_are_those_that_were_recorded() -> None:
     np.testing.assert_array_equal(as_bytes(again.ram), as_bytes(batch.ram))
     again.restore(play.states)
     ends = (again.points, again.terminated, again.truncated)
-    outputs = (*NO_OUTPUT, no_shares())
-    bench_env.replay_steps(again.step_arrays(), play.spins, play.buttons, ends, outputs)
+    bench_env.replay_steps(again.step_arrays(), play.spins, play.buttons, ends, NO_OUTPUT)
     np.testing.assert_array_equal(again.clone(), batch.clone())
     # Played all over the levels, and not waiting for a new game.
     assert len(set(batch.ram["cur_wave"])) > 1

@@ -26,7 +26,6 @@ from tempest_agent.envs.batch import NO_OUTPUT, GameBatch, rows_of
 from tempest_agent.envs.features import NUM_FEATURES
 from tempest_agent.envs.game_step import FIRE, ZAP, step_games
 from tempest_agent.envs.settings import GameSettings
-from tempest_agent.envs.shares import no_shares
 from tempest_agent.envs.vector_env import TempestVectorEnv
 from tempest_agent.experts import make_teacher
 
@@ -164,11 +163,11 @@ def replay_steps(
     """All steps of a batch in one call, so that nothing is added to them."""
     ram, streams, games, codes, last_ram, last_games, last_codes, options, rules = arrays
     points, terminated, truncated = ends
-    floats, report, shares = outputs
+    floats, report = outputs
     for at in range(spins.shape[0]):
         step_games(
             ram, streams, games, codes, last_ram, last_games, last_codes, options, rules,
-            spins[at], buttons[at], points, terminated, truncated, floats, report, shares, 0,
+            spins[at], buttons[at], points, terminated, truncated, floats, report, 0, len(ram),
         )  # fmt: skip
 
 
@@ -236,11 +235,10 @@ def _compiled_steps(play: Play, together: int = 0) -> Callable[[], None]:
     ]  # fmt: skip
 
     def run() -> None:
-        outputs = (*NO_OUTPUT, no_shares())
         for group, (spins, buttons) in enumerate(inputs):
             for here, there in pairs:
                 here[:] = there[group * together : (group + 1) * together]
-            replay_steps(arrays, spins, buttons, ends, outputs)
+            replay_steps(arrays, spins, buttons, ends, NO_OUTPUT)
 
     return run
 
