@@ -297,4 +297,5 @@ def _masked(arrays: dict[str, NDArray[Any]], mask: NDArray[np.bool_] | None) -> 
 
 
 def _blank_elsewhere(values: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
-    return np.where(mask, values, None if values.dtype == object else values.dtype.type(0))
+    blank: Any = None if values.dtype == object else values.dtype.type(0)
+    return np.where(mask, values, blank)
