@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.outcome import DEATH_CAUSES
 from tempest_agent.errors import UserError
+from tempest_agent.run_directory import require_writable
 
 METRICS_FILE = "metrics.csv"
 FORMATS = (".png", ".svg", ".pdf")
@@ -138,13 +139,27 @@ def figure_of(runs: Mapping[str, Curves], panels: Sequence[Panel]) -> Any:
     return figure
 
 
-def save_figure(figure: Any, path: Path) -> None:
+def require_picture(path: Path, option: str) -> None:
+    """``UserError`` where no figure can be saved at ``path``, the value of ``option``.
+
+    For commands that work for long before they draw; makes the folder of ``path`` if need be.
+    """
+    check_format(path, option)
+    require_matplotlib()
+    if path.is_dir():
+        raise UserError(f"{option} {path} is a folder: give the name of a file")
+    require_writable(path.parent)
+
+
+def save_figure(figure: Any, path: Path, option: str = "--out") -> None:
     """Write ``figure`` to ``path`` (.png, .svg or .pdf); the file there before stays until then.
+
+    ``option`` is the one that ``path`` came from, for the error's words.
 
     Raises:
         UserError: another kind of file, or a folder that cannot be written.
     """
-    check_format(path)
+    check_format(path, option)
     temporary = path.with_name(f".{path.stem}.new{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -152,10 +167,12 @@ def save_figure(figure: Any, path: Path) -> None:
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise UserError(f"cannot write {path}: {error.strerror}; choose another --out") from error
+        raise UserError(
+            f"cannot write {path}: {error.strerror}; choose another {option}"
+        ) from error
 
 
-def check_format(path: Path) -> None:
+def check_format(path: Path, option: str = "--out") -> None:
     """``UserError`` for a file name whose ending is no picture's."""
     if path.suffix.lower() not in FORMATS:
-        raise UserError(f"--out {path}: the name must end in one of {', '.join(FORMATS)}")
+        raise UserError(f"{option} {path}: the name must end in one of {', '.join(FORMATS)}")

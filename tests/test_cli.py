@@ -113,7 +113,7 @@ MISTAKES: dict[str, tuple[list[str], list[str]]] = {
     "ticks": (["eval", "expert", "--max-ticks", "0"], ["--max-ticks", "0"]),
     "seed": (["eval", "expert", "--seed", "-1"], ["--seed", "-1"]),
     "delay": (["eval", "expert", "--input-delay", "9"], ["--input-delay", "9", "0<=x<=4"]),
-    "unlike any command": (["zzzz"], ["'zzzz': use one of bench, demonstrate, eval"]),
+    "unlike any command": (["zzzz"], ["'zzzz': use one of bench, demonstrate, diagnose, eval"]),
     "points of a bonus life": (["eval", "expert", "--bonus-life", "12345"], ["70000 points (see"]),
     "empty configuration": (["train", "--config", "/dev/null"], ["/dev/null"]),
     "bonus life": (["eval", "expert", "--bonus-life", "2"], ["'2'", "did you mean 20000"]),

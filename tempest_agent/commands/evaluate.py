@@ -1,10 +1,13 @@
-"""``tempest-agent eval``: how good a player is."""
+"""``tempest-agent eval``: how good players are."""
 
 from __future__ import annotations
 
 import os
 import time
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,17 +15,32 @@ from tempest_agent.commands.machine import backend_option, machine_errors, machi
 from tempest_agent.commands.output import (
     json_option,
     only_results_on_stdout,
+    print_columns,
     print_json,
     print_table,
 )
-from tempest_agent.commands.parameters import COUNT, INPUT_DELAY, LEVELS, SEED, BonusLife
+from tempest_agent.commands.parameters import COUNT, INPUT_DELAY, SEED, BonusLife, LevelList
+from tempest_agent.errors import UserError
+
+if TYPE_CHECKING:
+    from tempest_agent.evaluation import Games
+    from tempest_agent.players import PlayerChoice
+
+PLAYERS = "CHECKPOINT|latest|expert|planner|novice|novice-strong|random"
 
 
 @click.command("eval")
-@click.argument("policy", metavar="CHECKPOINT|latest|expert|planner|novice|novice-strong|random")
+@click.argument("policies", nargs=-1, required=True, metavar=f"{PLAYERS}...")
 @click.option("--episodes", type=COUNT, default=100, show_default=True, help="Games to play.")
 @click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the games.")
-@click.option("--level", type=LEVELS, default=1, show_default=True, help="Level to start from.")
+@click.option(
+    "--level",
+    "levels",
+    type=LevelList(),
+    default="1",
+    show_default=True,
+    help="Level to start from (1 to 99), or several: 1,17,33.",
+)
 @backend_option
 @click.option(
     "--max-ticks",
@@ -52,17 +70,23 @@ from tempest_agent.commands.parameters import COUNT, INPUT_DELAY, LEVELS, SEED, 
     help="The games are divided over this many threads, each with a MAME of its own where asked "
     "for; the scores are the same.  [default: 2]",
 )
+@click.option(
+    "--plot",
+    type=click.Path(path_type=Path),
+    help="Picture to write: .png, .svg or .pdf (needs matplotlib).",
+)
 @json_option
 def evaluate(
-    policy: str,
+    policies: tuple[str, ...],
     episodes: int,
     seed: int,
-    level: int,
+    levels: tuple[int, ...],
     backend: str,
     max_ticks: int,
     input_delay: int,
     bonus_life: int | str,
     threads: int,
+    plot: Path | None,
     as_json: bool,
     **machine_options: Any,
 ) -> None:
@@ -70,44 +94,147 @@ def evaluate(
 
     Without options this is the standard evaluation: 100 games from level 1 with the machine's
     default switches, each cut after 30,000 ticks (18 minutes of play).
-    """
-    with only_results_on_stdout(), machine_errors():
-        from tempest_agent.evaluation import Games, play_games, summary
-        from tempest_agent.players import find_player
-        from tempest_agent.progress import Progress
 
-        machine = machine_from(backend, **machine_options)
-        player = find_player(policy)
-        games = Games(episodes, seed, level, max_ticks, input_delay, bonus_life, machine)
-        click.echo(player.description, err=True)
-        if player.trained_delay not in (None, input_delay):
-            click.echo(
-                f"note: it was trained with an input delay of {player.trained_delay} ticks "
-                f"and plays with {input_delay} (--input-delay)",
-                err=True,
-            )
-        began = time.monotonic()
-        with Progress(episodes * max_ticks, "ticks", f"eval {player.name}") as progress:
-            outcomes = play_games(player, games, threads, progress.update)
-        result = {
-            "policy": player.name,
-            "episodes": episodes,
-            **summary(outcomes),
-            "seed": seed,
-            "level": level,
-            "max_ticks": max_ticks,
-            "input_delay": input_delay,
-            "bonus_life": bonus_life,
-            "frame_skip": player.frame_skip,
-            "backend": backend,
-            "checkpoint_sha256": player.sha256,
-            "checkpoint_step": player.step,
-            "seconds": round(time.monotonic() - began, 3),
-        }
+    Several players, or several start levels, play the same games and are compared in one table,
+    each player with the first one.
+    """
+    results: list[dict[str, Any]] = []
+    several = len(policies) * len(levels) > 1
+    try:
+        with only_results_on_stdout(), machine_errors():
+            from tempest_agent.evaluation import Games
+            from tempest_agent.plots import require_picture
+
+            machine = machine_from(backend, **machine_options)
+            players = _players(policies)
+            games = Games(episodes, seed, levels[0], max_ticks, input_delay, bonus_life, machine)
+            if plot is not None:
+                require_picture(plot, "--plot")
+            for player in players:
+                _introduce(player, input_delay)
+            # Level by level: what Ctrl-C leaves complete can be compared.
+            plan = [(replace(games, level=level), player) for level in levels for player in players]
+            for number, (at_level, player) in enumerate(plan, 1):
+                label = f"eval {player.name}"
+                if several:
+                    label += f" from level {at_level.level} ({number} of {len(plan)})"
+                results.append(_play(player, at_level, threads, label))
+            if plot is not None:
+                _draw(results, plot)
+    except KeyboardInterrupt:
+        if several:
+            done, asked = len(results), len(policies) * len(levels)
+            click.echo(f"{done} of {asked} evaluations are complete", err=True)
+        raise
+    finally:
+        # Games that were played are not lost to Ctrl-C, a lost machine or a full disk.
+        if results:
+            _print_results(results, several, as_json)
+
+
+def _players(names: Sequence[str]) -> list[PlayerChoice]:
+    """The players of these names, all of them checked before the first one plays."""
+    from tempest_agent.players import find_player
+
+    players = [find_player(name) for name in names]
+    found = [player.name for player in players]
+    for name in found:
+        if found.count(name) > 1:
+            raise UserError(f"the player {name} is given twice; give each player once")
+    return players
+
+
+def _introduce(player: PlayerChoice, input_delay: int) -> None:
+    click.echo(player.description, err=True)
+    if player.trained_delay not in (None, input_delay):
+        click.echo(
+            f"note: it was trained with an input delay of {player.trained_delay} ticks "
+            f"and plays with {input_delay} (--input-delay)",
+            err=True,
+        )
+
+
+def _play(player: PlayerChoice, games: Games, threads: int, label: str) -> dict[str, Any]:
+    """Play ``games``, and what they say as plain types: the JSON object of one evaluation."""
+    from tempest_agent.evaluation import play_games, summary
+    from tempest_agent.progress import Progress
+
+    began = time.monotonic()
+    with Progress(games.episodes * games.max_ticks, "ticks", label) as progress:
+        outcomes = play_games(player, games, threads, progress.update)
+    return {
+        "policy": player.name,
+        "episodes": games.episodes,
+        **summary(outcomes),
+        "seed": games.seed,
+        "level": games.level,
+        "max_ticks": games.max_ticks,
+        "input_delay": games.input_delay,
+        "bonus_life": games.bonus_life,
+        "frame_skip": player.frame_skip,
+        "backend": "sim" if games.machine is None else "mame",
+        "checkpoint_sha256": player.sha256,
+        "checkpoint_step": player.step,
+        "seconds": round(time.monotonic() - began, 3),
+    }
+
+
+def _draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
+    from tempest_agent.comparison_plot import comparison_figure
+    from tempest_agent.plots import save_figure
+
+    save_figure(comparison_figure(results), path, "--plot")
+    click.echo(f"plot: {path}", err=True)
+
+
+def _print_results(results: Sequence[dict[str, Any]], several: bool, as_json: bool) -> None:
+    """Print one evaluation as it is, ``several`` with their comparison."""
+    from tempest_agent.comparison import compare
+
+    if not several:
+        if as_json:
+            print_json(results[0])
+        else:
+            print_table(_rows(results[0]), _title(results[0]))
+        return
+    comparison = compare(results)
     if as_json:
-        print_json(result)
+        print_json({"results": results, "comparison": comparison})
     else:
-        print_table(_rows(result), _title(result))
+        _print_comparison(results, comparison)
+
+
+def _print_comparison(
+    results: Sequence[Mapping[str, Any]], comparison: Sequence[Mapping[str, Any]]
+) -> None:
+    """One line an evaluation, in the order in which they were played."""
+    first = results[0]
+    better = {
+        (row["policy"], row["level"]): f"{row['probability_of_improvement']:.2f} "
+        f"({row['ci95'][0]:.2f} to {row['ci95'][1]:.2f})"
+        for row in comparison
+    }
+    click.echo(
+        f"{first['episodes']} games each, seed {first['seed']}, at most "
+        f"{first['max_ticks']:,} ticks; intervals of 95 %"
+    )
+    columns: list[tuple[str, Callable[[Mapping[str, Any]], str]]] = [
+        ("policy", lambda row: str(row["policy"])),
+        ("level", lambda row: str(row["level"])),
+        ("IQM", lambda row: f"{row['score_iqm']:,.0f}"),
+        ("interval", lambda row: "{:,.0f} to {:,.0f}".format(*row["score_iqm_ci95"])),
+        ("deaths/1,000 ticks", lambda row: f"{row['deaths_per_1000_ticks']:.3f}"),
+        ("mean level", lambda row: f"{row['level_mean']:.1f}"),
+        ("truncated", lambda row: str(row["truncated"])),
+        (
+            "P(better than the first)",
+            lambda row: better.get((row["policy"], row["level"]), "-"),
+        ),
+    ]
+    if not comparison:
+        columns.pop()
+    rows = [[text(result) for _, text in columns] for result in results]
+    print_columns([name for name, _ in columns], rows)
 
 
 def _title(result: dict[str, Any]) -> str:

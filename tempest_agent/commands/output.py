@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -43,3 +43,13 @@ def print_table(rows: Iterable[tuple[str, str]], title: str) -> None:
     click.echo(title)
     for name, text in lines:
         click.echo(f"  {name:<{width}}  {text}")
+
+
+def print_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print ``rows`` below ``header``: the first column to the left, the others to the right."""
+    table = [header, *rows]
+    widths = [max(len(row[at]) for row in table) for at in range(len(header))]
+    for row in table:
+        first = f"{row[0]:<{widths[0]}}"
+        others = [f"{text:>{width}}" for text, width in zip(row[1:], widths[1:], strict=True)]
+        click.echo("  ".join([first, *others]).rstrip())

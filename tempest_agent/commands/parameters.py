@@ -8,8 +8,9 @@ import click
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[int | str]
+    _LevelsType = click.ParamType[tuple[int, ...]]
 else:  # Not generic in older versions of click.
-    _ParamType = click.ParamType
+    _ParamType = _LevelsType = click.ParamType
 
 LEVELS = click.IntRange(1, 99)
 SEED = click.IntRange(0, 2**63 - 1)
@@ -33,6 +34,26 @@ class Count(click.IntRange):
 
 
 COUNT = Count()
+
+
+class LevelList(_LevelsType):
+    """Levels to start from, one or more with commas between, each once."""
+
+    name = "levels"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        parts: list[Any] = [part.strip() for part in str(value).split(",")]
+        if not all(parts):
+            self.fail(f"{value!r} has a level missing: write levels as in 1,17,33", param, ctx)
+        levels = tuple(int(LEVELS.convert(part, param, ctx)) for part in parts)
+        for level in levels:
+            if levels.count(level) > 1:
+                self.fail(f"level {level} is in {value!r} twice: give it once", param, ctx)
+        return levels
 
 
 class BonusLife(_ParamType):
