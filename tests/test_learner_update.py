@@ -298,9 +298,13 @@ def test_soft_updates_take_a_share() -> None:
 def test_schedules_are_functions_of_the_decisions_played() -> None:
     line = Ramp(1.0, 0.2, 100, 200)
     assert [line(s) for s in (0, 100, 150, 200, 999)] == pytest.approx([1.0, 1.0, 0.6, 0.2, 0.2])
-    schedules = Schedules.of(small("run.steps=1000", "learner.learning_rate_hold=0.5"))
+    config = small("run.steps=1000", "learner.learning_rate_hold=0.5")
+    schedules = Schedules.of(config)
     assert schedules.learning_rate == Ramp(5e-4, 2.5e-5, 500, 1000)
-    assert Schedules.from_dict(schedules.to_dict()) == schedules
+    other = small("run.steps=77")
+    assert Schedules.from_dict(schedules.to_dict(), other) == schedules
+    older = {name: ramp for name, ramp in schedules.to_dict().items() if name != "n_steps"}
+    assert Schedules.from_dict(older, config) == schedules
 
 
 # --- one whole update ---------------------------------------------------------------------------
