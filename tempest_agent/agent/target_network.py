@@ -48,16 +48,16 @@ class Followers(Generic[Network]):
         ``took``: 1.0, or 0.0 where the update was skipped and nothing is to move, as a tensor on
         the device (which nobody has to wait for).
         """
-        online = _tensors(self.online)
+        online = weight_tensors(self.online)
         # Early on the average of few updates is a plain mean, not the initial weights.
         decay = min(self.ema_decay, (1.0 + updates) / (10.0 + updates))
-        _approach(_tensors(self.average), online, 1.0 - decay, took)
+        _approach(weight_tensors(self.average), online, 1.0 - decay, took)
         moves = updates % self.interval == 0
         self._age_before = self.target_age
         self.target_age += 1.0
         if moves:
             self.target_age *= 1.0 - self.tau
-            _approach(_tensors(self.target), online, self.tau, took)
+            _approach(weight_tensors(self.target), online, self.tau, took)
         return moves
 
     def take_back(self) -> None:
@@ -77,7 +77,8 @@ def _approach(
     torch._foreach_add_(followers, ways)
 
 
-def _tensors(network: nn.Module) -> list[Tensor]:
+def weight_tensors(network: nn.Module) -> list[Tensor]:
+    """The floating point parameters and buffers of ``network``, in a fixed order."""
     # Tables of whole numbers are constants of the form, not weights.
     both = (*network.parameters(), *network.buffers())
     return [tensor for tensor in both if tensor.is_floating_point()]

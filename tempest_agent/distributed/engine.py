@@ -1,0 +1,178 @@
+"""Where actors run.  An engine starts them, brings orders to them and chunks back.
+
+It knows nothing about games or learning, and decides nothing: who is begun anew, and what counts,
+is ``ActorPool``'s business.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Protocol
+
+from .order import Chunk, Order, Part
+from .weights import Snapshot
+
+Handle = Any
+"""A snapshot in the engine's store."""
+Worker = Hashable
+"""A running actor."""
+Ticket = Hashable
+"""An order that an actor has been given."""
+
+
+class Player(Protocol):
+    """What runs inside an actor."""
+
+    def play(self, order: Order, snapshot: Snapshot) -> Chunk:
+        """Play ``order.steps`` decisions of every game with the weights of ``snapshot``.
+
+        It is called once per order number: ``Host`` answers repeated ones.
+        """
+
+
+MakePlayer = Callable[[Part], Player]
+"""Builds a player where it will play; it is sent there, so it must be picklable."""
+
+
+class ActorLostError(Exception):
+    """An actor has failed or vanished, and all it was told to do with it.
+
+    Args:
+        reason: one line.
+        details: the original traceback where there is one, else all that is known.
+    """
+
+    def __init__(self, reason: str, details: str = "") -> None:
+        super().__init__(" ".join(reason.split()))
+        self.details = details
+
+
+class ChunkLostError(Exception):
+    """A chunk did not arrive although its actor lives; ask again with the same order."""
+
+
+class Engine(Protocol):
+    """Runs actors."""
+
+    def put(self, snapshot: Snapshot) -> Handle:
+        """Store a snapshot once, for all actors; it is freed after its last handle."""
+
+    def start(self, part: Part) -> Worker:
+        """A new actor.  Its failures show when it is given orders."""
+
+    def submit(self, worker: Worker, order: Order, weights: Handle) -> Ticket:
+        """Send an order.  A worker takes its orders one by one, as they were sent."""
+
+    def wait(self, tickets: Sequence[Ticket], timeout: float) -> list[Ticket]:
+        """Those of ``tickets`` that are done, failures among them, in the order given.
+
+        Returns as soon as there is one, or with none after ``timeout`` seconds.
+        """
+
+    def result(self, ticket: Ticket) -> Chunk:
+        """The chunk of a ticket that is done.
+
+        Raises:
+            ActorLostError: the actor failed or is gone.
+            ChunkLostError: it lives, but the chunk is gone.
+        """
+
+    def kill(self, worker: Worker) -> None:
+        """End an actor at once, whatever it is doing; nothing if it has ended."""
+
+    def close(self) -> None:
+        """End everything.  No process and no shared memory is left."""
+
+
+class Host:
+    """A player where it plays: checks the weights and plays no order twice.
+
+    Args:
+        make_player: builds it.
+        part: its share.
+    """
+
+    def __init__(self, make_player: MakePlayer, part: Part) -> None:
+        self._player = make_player(part)
+        self._version: int | None = None
+        self._last: Chunk | None = None
+
+    def play(self, order: Order, snapshot: Snapshot) -> Chunk:
+        """As ``Player.play``.  An order that is repeated gets the chunk that it got before.
+
+        Raises:
+            MixedWeightsError: the snapshot is not what was published.
+        """
+        if self._last is not None and self._last.number == order.number:
+            return self._last
+        if snapshot.version != self._version:
+            snapshot.check()
+            self._version = snapshot.version
+        self._last = self._player.play(order, snapshot)
+        return self._last
+
+
+class InlineEngine:
+    """Actors in this process, each played while ``wait`` waits for it: for tests and debuggers.
+
+    Args:
+        make_player: builds the players.
+    """
+
+    def __init__(self, make_player: MakePlayer) -> None:
+        self._make_player = make_player
+        self._hosts: dict[int, Host] = {}
+        self._started = self._submitted = 0
+        self._waiting: dict[int, tuple[int, Part, Order, Snapshot]] = {}
+        self._done: dict[int, Chunk | ActorLostError] = {}
+        self._parts: dict[int, Part] = {}
+
+    def put(self, snapshot: Snapshot) -> Handle:
+        return snapshot
+
+    def start(self, part: Part) -> Worker:
+        self._started += 1
+        self._parts[self._started] = part
+        return self._started
+
+    def submit(self, worker: Any, order: Order, weights: Handle) -> Ticket:
+        self._submitted += 1
+        self._waiting[self._submitted] = (worker, self._parts[worker], order, weights)
+        return self._submitted
+
+    def wait(self, tickets: Sequence[Any], timeout: float) -> list[Ticket]:
+        if not any(ticket in self._done for ticket in tickets):
+            first = min((ticket for ticket in tickets if ticket in self._waiting), default=None)
+            if first is not None:
+                self._done[first] = self._play(*self._waiting.pop(first))
+        return [ticket for ticket in tickets if ticket in self._done]
+
+    def _play(
+        self, worker: int, part: Part, order: Order, snapshot: Snapshot
+    ) -> Chunk | ActorLostError:
+        if worker not in self._parts:
+            return ActorLostError(f"actor {part.actor} was ended")
+        try:
+            if worker not in self._hosts:
+                self._hosts[worker] = Host(self._make_player, part)
+            return self._hosts[worker].play(order, snapshot)
+        except Exception as error:
+            self.kill(worker)
+            return ActorLostError(f"{type(error).__name__}: {error}", traceback.format_exc())
+
+    def result(self, ticket: Any) -> Chunk:
+        found = self._done.pop(ticket)
+        if isinstance(found, ActorLostError):
+            raise found
+        return found
+
+    def kill(self, worker: Any) -> None:
+        self._parts.pop(worker, None)
+        self._hosts.pop(worker, None)
+
+    def close(self) -> None:
+        self._parts.clear()
+        self._hosts.clear()
+        self._waiting.clear()
+        self._done.clear()
