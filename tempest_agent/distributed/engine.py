@@ -96,21 +96,27 @@ class Host:
     def __init__(self, make_player: MakePlayer, part: Part) -> None:
         self._player = make_player(part)
         self._version: int | None = None
-        self._last: Chunk | None = None
+        self._answers: dict[int, Chunk] = {}
+        self._next = 0
 
     def play(self, order: Order, snapshot: Snapshot) -> Chunk:
         """As ``Player.play``.  An order that is repeated gets the chunk that it got before.
 
         Raises:
             MixedWeightsError: the snapshot is not what was published.
+            ValueError: the order was left out when later ones were played.
         """
-        if self._last is not None and self._last.number == order.number:
-            return self._last
-        if snapshot.version != self._version:
-            snapshot.check()
-            self._version = snapshot.version
-        self._last = self._player.play(order, snapshot)
-        return self._last
+        for number in [each for each in self._answers if each < order.oldest]:
+            del self._answers[number]
+        if order.number not in self._answers:
+            if order.number < self._next:
+                raise ValueError(f"order {order.number} came after order {self._next - 1}")
+            if snapshot.version != self._version:
+                snapshot.check()
+                self._version = snapshot.version
+            self._next = order.number + 1
+            self._answers[order.number] = self._player.play(order, snapshot)
+        return self._answers[order.number]
 
 
 class InlineEngine:

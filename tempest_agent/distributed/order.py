@@ -37,20 +37,23 @@ class Order:
     older than the order.
 
     Attributes:
-        number: of this order among those of its actor, from 0; an actor that is begun anew goes on
-            counting.
         steps: decisions of every game of the actor, at least 1.
         expert_ratio: share of new segments for the teacher.
         epsilon_floor: lower bound of the exploration rates.
         start_levels: level at which a new game starts, one per game of the actor ``(n,)``; None
             leaves it.
+        number: of this order among those of its actor, from 0; an actor that is begun anew goes on
+            counting.  The pool numbers the orders that it sends.
+        oldest: the lowest number that may still be sent again.  What was answered before it can be
+            forgotten.
     """
 
-    number: int
     steps: int
     expert_ratio: float = 0.0
     epsilon_floor: float = 0.0
     start_levels: NDArray[np.int64] | None = None
+    number: int = 0
+    oldest: int = 0
 
 
 @dataclass(frozen=True)
