@@ -170,6 +170,28 @@ def test_an_answer_that_comes_twice_counts_once() -> None:
     assert pool.counts.taken == 9 * GAMES
 
 
+def test_what_was_not_begun_is_not_lost() -> None:
+    pool = pool_of(scripted("dies"), 1, queue=3)
+    pool.next_round(make_order)
+    # Its games are not known before its first answer.
+    assert pool.counts.lost == 0
+    pool = pool_of(scripted("fine", "dies"), 1, queue=3)
+    rounds = [pool.next_round(make_order) for _ in range(2)]
+    assert rows_of(rounds, 0) == [
+        (incarnation, step) for incarnation in (0, 1) for step in range(3)
+    ]
+    assert pool.counts.lost == 3 * GAMES
+
+
+def test_what_was_played_after_a_lost_order_is_dropped_because_games_go_forward() -> None:
+    # Answer 1 is lost on its way, 2 arrives, and the actor dies before 1 comes again.
+    pool = pool_of(scripted("fine", "lost", "fine", "dies"), 1, queue=2)
+    rounds = [pool.next_round(make_order) for _ in range(3)]
+    assert rows_of(rounds, 0) == [(0, step) for step in range(3)] + [(1, step) for step in range(6)]
+    assert pool.counts.received - pool.counts.taken == 3 * GAMES
+    assert pool.counts.lost == 2 * 3 * GAMES
+
+
 def test_answers_that_are_lost_again_and_again_cost_the_actor() -> None:
     pool = pool_of(scripted(*["lost"] * 4), 1, queue=1)
     assert pool.next_round(make_order).chunks[0].incarnation == 1
@@ -185,6 +207,13 @@ def test_a_silent_actor_is_given_up_at_its_deadline() -> None:
     assert 30.0 <= engine.now - began < 32.0
     assert "no answer within 30 s" in events[0].reason
     assert engine.workers[0].dead
+
+
+def test_the_deadline_is_of_one_order_and_not_of_all_that_wait() -> None:
+    pool = pool_of(scripted(*["slow"] * 40), 1, queue=3, deadline_seconds=7.0)
+    for _ in range(20):
+        pool.next_round(make_order)
+    assert pool.counts.restarts == 0
 
 
 def test_the_first_answer_may_take_longer() -> None:
