@@ -35,6 +35,12 @@ LAYOUT_KEY = "tempest_features"
 INFO_NAMES = ("score", "level", "lives", "ticks", "deaths", "executed_spin", "executed_buttons")
 """What every step says in ``infos``; the first entry is that of the reset."""
 
+UNREADABLE = (
+    AssertionError, AttributeError, LookupError, OSError, RuntimeError, StopIteration,
+    TypeError, ValueError,
+)  # fmt: skip
+"""What Minari and h5py raise on files that are damaged."""
+
 
 @dataclass(frozen=True)
 class Episode:
@@ -227,7 +233,8 @@ def load_demonstrations(dataset_id: str, frame_skip: int, input_delay: int) -> I
         input_delay: ticks of delay that they must have been played with.
 
     Raises:
-        UserError: minari is missing, there is no such data set, or it does not fit.
+        UserError: minari is missing, there is no such data set, or it does not fit; while the
+            games are read, one that is damaged.
     """
     minari = minari_module()
     if not data_set_exists(dataset_id):
@@ -240,15 +247,28 @@ def load_demonstrations(dataset_id: str, frame_skip: int, input_delay: int) -> I
         )
     try:
         data_set = minari.load_dataset(dataset_id)
-    except (AssertionError, KeyError, OSError, TypeError, ValueError) as error:
-        # Minari asserts what its metadata should hold.
-        why = " ".join(str(error).split()) or "its metadata are incomplete"
-        raise UserError(
-            f"the data set {dataset_id!r} cannot be read ({why}): "
-            "record it again with tempest-agent demonstrate --force"
-        ) from error
+    except UNREADABLE as error:
+        raise _damage(f"the data set {dataset_id!r}", error) from error
     _check(data_set, dataset_id, frame_skip, input_delay)
-    return (_episode(episode) for episode in data_set.iterate_episodes())
+    return _episodes(data_set, dataset_id)
+
+
+def _damage(what: str, error: Exception) -> UserError:
+    # Minari asserts what its metadata should hold, without words.
+    why = str(error) or "its metadata are incomplete"
+    return UserError(
+        f"{what} cannot be read ({why}): record it again with tempest-agent demonstrate --force"
+    )
+
+
+def _episodes(data_set: Any, dataset_id: str) -> Iterator[Episode]:
+    stored = data_set.iterate_episodes()
+    for number in range(int(data_set.total_episodes)):
+        try:
+            episode = _episode(next(stored))
+        except UNREADABLE as error:
+            raise _damage(f"game {number} of the data set {dataset_id!r}", error) from error
+        yield episode
 
 
 def _check(data_set: Any, dataset_id: str, frame_skip: int, input_delay: int) -> None:
@@ -260,7 +280,7 @@ def _check(data_set: Any, dataset_id: str, frame_skip: int, input_delay: int) ->
             f"the observations of {dataset_id!r} (shape {shape}) are not this version's "
             f"{NUM_FEATURES} features: record it again with tempest-agent demonstrate"
         )
-    options = data_set.env_spec.kwargs
+    options = data_set.env_spec.kwargs if data_set.env_spec is not None else {}
     for name, here in (("frame_skip", frame_skip), ("input_delay", input_delay)):
         there = options.get(name)
         if there != here:
@@ -270,15 +290,33 @@ def _check(data_set: Any, dataset_id: str, frame_skip: int, input_delay: int) ->
             )
 
 
-def _episode(episode: Any) -> Episode:
-    infos = episode.infos
-    buttons = np.asarray(episode.actions["buttons"]).astype(np.uint8)
-    spinner = np.asarray(episode.actions["spinner"])[:, 0]
+def _episode(stored: Any) -> Episode:
+    """A game as it is needed here.
+
+    Raises:
+        ValueError: it cannot have been recorded by ``Recorder``.
+    """
+    infos, shown = stored.infos, np.asarray(stored.observations)
+    buttons = np.asarray(stored.actions["buttons"])
+    spinner = np.asarray(stored.actions["spinner"])
+    score, deaths = np.asarray(infos["score"]), np.asarray(infos["deaths"])
+    length = len(buttons)
+    shapes = (shown.shape, buttons.shape, spinner.shape, score.shape, deaths.shape)
+    after = (length + 1,)
+    if length == 0 or shapes != ((*after, NUM_FEATURES), (length,), (length, 1), after, after):
+        raise ValueError(f"its columns have shapes {shapes}")
+    for name, values, low, high in (
+        ("observations", shown, -1, 1),
+        ("buttons", buttons, 0, 3),
+        ("spinner", spinner, -1, 1),
+    ):
+        if not ((values >= low) & (values <= high)).all():
+            raise ValueError(f"its {name} are not all from {low} to {high}")
     return Episode(
-        codes=np.rint(np.asarray(episode.observations) * 127.0).astype(np.int8),
-        spin=np.rint(spinner * SPINNER_MAX).astype(np.int8),
-        buttons=buttons,
-        points=np.diff(np.asarray(infos["score"])),
-        died=np.diff(np.asarray(infos["deaths"])) > 0,
-        terminated=bool(episode.terminations[-1]),
+        codes=np.rint(shown * 127.0).astype(np.int8),
+        spin=np.rint(spinner[:, 0] * SPINNER_MAX).astype(np.int8),
+        buttons=buttons.astype(np.uint8),
+        points=np.diff(score),
+        died=np.diff(deaths) > 0,
+        terminated=bool(stored.terminations[-1]),
     )

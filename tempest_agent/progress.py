@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from types import TracebackType
 from typing import Any, TextIO
 
 from tqdm import tqdm
+
+from tempest_agent.envs.render.closing import ClosedByWith
 
 PLAIN_INTERVAL = 10.0
 """Seconds between two lines where stderr is not a terminal."""
@@ -17,12 +18,12 @@ RATE_WINDOW = 30.0
 """The rate is that of the last so many seconds, which a long run changes more than once."""
 
 
-class Progress:
+class Progress(ClosedByWith):
     """How much of ``total`` is done, with the rate and the time left.
 
     ``start`` is what had been done before (a resumed run): it counts as done but not as fast.
     ``window``: the rate is that of the last so many seconds.
-    Use it as a context manager.
+    A ``with`` block ends it.
     """
 
     def __init__(
@@ -53,15 +54,8 @@ class Progress:
                 leave=False,
             )
 
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the bar; it leaves nothing behind."""
         if self._bar is not None:
             self._bar.close()
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import gymnasium
+import h5py
 import minari
 import numpy as np
 import pytest
@@ -159,6 +162,66 @@ def test_a_damaged_data_set_is_named(nothing: Path) -> None:
     (data / "metadata.json").write_text("{}")
     with pytest.raises(UserError, match=r"'tempest/broken-v0' cannot be read .*--force"):
         load_demonstrations("tempest/broken-v0", 1, 0)
+
+
+def lose_scores(file: h5py.File) -> None:
+    del file["episode_1/infos/score"]
+
+
+def lose_the_game(file: h5py.File) -> None:
+    del file["episode_1"]
+
+
+def lose_the_end(file: h5py.File) -> None:
+    deaths = file["episode_1/infos/deaths"][:-3]
+    del file["episode_1/infos/deaths"]
+    file["episode_1/infos/deaths"] = deaths
+
+
+def spoil_observations(file: h5py.File) -> None:
+    file["episode_1/observations"][7, 3] = np.nan
+
+
+def turn_wildly(file: h5py.File) -> None:
+    file["episode_1/actions/spinner"][2] = 40.0
+
+
+def press_wildly(file: h5py.File) -> None:
+    file["episode_1/actions/buttons"][2] = -1
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lose_scores, "cannot be read"),
+        (lose_the_game, "cannot be read"),
+        (lose_the_end, "its columns have shapes"),
+        (spoil_observations, "observations are not all from -1 to 1"),
+        (turn_wildly, "spinner are not all from -1 to 1"),
+        (press_wildly, "buttons are not all from 0 to 3"),
+    ],
+)
+def test_a_damaged_game_is_named(
+    folder: Path, nothing: Path, harm: Callable[[h5py.File], None], words: str
+) -> None:
+    shutil.copytree(folder, nothing, dirs_exist_ok=True)
+    (path,) = nothing.rglob("*.hdf5")
+    with h5py.File(path, "r+") as file:
+        harm(file)
+    games = load_demonstrations(NAME, 1, 0)
+    assert len(next(games)) > 0
+    with pytest.raises(UserError, match=f"game 1 of the data set '{NAME}'.*{words}"):
+        next(games)
+
+
+@pytest.mark.parametrize("kept", [0, 100, 0.5])
+def test_a_truncated_file_is_named(folder: Path, nothing: Path, kept: float) -> None:
+    shutil.copytree(folder, nothing, dirs_exist_ok=True)
+    (path,) = nothing.rglob("*.hdf5")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(kept * len(whole)) if kept < 1 else int(kept)])
+    with pytest.raises(UserError, match=f"'{NAME}' cannot be read"):
+        list(load_demonstrations(NAME, 1, 0))
 
 
 @pytest.mark.parametrize("name", ["tempest/none-v0", "bad"])

@@ -94,7 +94,11 @@ def test_damaged_lines_are_left_out_and_counted(tmp_path: Path) -> None:
 
 def test_settings_of_other_versions_are_named_and_left_out(tmp_path: Path) -> None:
     folder = make_run(tmp_path / "run", [10.0] * 10)
-    settings = {"run": {"steps": 10_000}, "learner": {"gamma": 0.5, "magic": 1}, "aura": {"x": 1}}
+    settings = {
+        "run": {"steps": 10_000},
+        "learner": {"gamma": 0.5, "imitation": "none", "magic": 1},
+        "aura": {"x": 1},
+    }
     (folder / "config.yaml").write_text(yaml.safe_dump(settings))
     found = diagnosis(folder)
     assert any("magic" in note for note in found["notes"])

@@ -40,13 +40,15 @@ def lines(count: int, **changes: float | Callable[[int], float]) -> list[dict[st
     return made
 
 
-def seen(history: Iterable[dict[str, float]], guard: GuardConfig | None = None) -> dict[str, str]:
-    """What the end of ``history`` shows, by name."""
-    guard = guard or GuardConfig()
+def seen(history: Iterable[dict[str, float]], pull: float = 0.0) -> dict[str, str]:
+    """What the end of ``history`` shows, by name, where labels pull at values by ``pull``."""
+    guard = GuardConfig()
     series = Series(guard.window, FACTS.free_share)
     for line in history:
         series.add(line)
-    return {name: evidence for name, evidence in detect(series, FACTS, guard)}
+    return {
+        name: evidence for name, evidence in detect(series, FACTS._replace(label_pull=pull), guard)
+    }
 
 
 def test_healthy_lines_show_nothing() -> None:
@@ -97,6 +99,45 @@ def test_each_symptom_is_seen_with_its_evidence(
     assert words in found[name]
     # Nothing else, but that a gradient without a norm swings too.
     assert set(found) - {"swinging_gradients"} <= {name, "clipped_gradients"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "pull"),
+    [
+        # 4 button pairs times 9 knots, weight 4, temperature 1: log(1 + 4 * 36 / 0.01).
+        ([], 9.575),
+        (["learner.imitation_temperature=0.5", "network.spinner_knots=5"], 4.840),
+        (["learner.imitation=margin", "learner.imitation_margin=0.7"], 0.7),
+        (["learner.imitation=none"], 0.0),
+        (["learner.imitation_weight=0"], 0.0),
+        (["teacher.name=none"], 0.0),
+        (["teacher.name=none", "replay.demonstrations=x-v0"], 9.575),
+    ],
+)
+def test_what_labels_do_to_values_is_known(settings: list[str], pull: float) -> None:
+    assert Facts.of(load_config(None, settings)).label_pull == pytest.approx(pull, abs=1e-3)
+
+
+def test_what_labels_do_to_values_is_no_symptom() -> None:
+    """With rewards of at most 0.1: by hand, limits of 1.5, 3 x 1 and 5 x 1 and a pull of 2."""
+    tiny = {"return_bound": 1.0, "reward_agent": 0.01, "reward_expert": 0.01, "target_max": 1.0}
+
+    def found(pull: float, **figures: float | Callable[[int], float]) -> set[str]:
+        healthy: dict[str, Any] = {"q_max": 1.0, "q_min": 0.0, "q_mean": 0.5}
+        return set(seen(lines(12, **tiny | healthy | figures), pull=pull))
+
+    assert found(0.0) == set()
+    for figures, symptom in (
+        ({"q_max": 3.4}, "beyond_bound"),
+        ({"q_min": -3.4}, "beyond_bound"),
+        ({"q_mean": 4.9}, "overestimation"),
+        ({"q_max": lambda i: 1.0 if i < 9 else 6.9}, "growing_values"),
+    ):
+        assert symptom in found(0.0, **figures)
+        assert symptom not in found(2.0, **figures)
+        assert symptom in found(1.5, **figures)
+    # No label moves a target.
+    assert found(100.0, target_max=1.6) == {"beyond_bound"}
 
 
 def test_early_scores_of_few_games_are_no_evidence() -> None:
@@ -248,10 +289,6 @@ UNSTABLE = (
 )  # fmt: skip
 
 
-NO_PULL = "learner.imitation=none"
-"""Imitation raises values above what these short games can return, and that is a symptom."""
-
-
 def train(config: Config, folder: Path, stop_at: int = 0) -> tuple[Trainer, list[Event]]:
     events: list[Event] = []
     trainer = Trainer(config, folder, games=FakeGames(16, 0), teacher=FakeTeacher())
@@ -271,7 +308,7 @@ def weights(trainer: Trainer) -> torch.Tensor:
 def test_a_healthy_run_is_the_same_with_and_without_a_guard(tmp_path: Path) -> None:
     ends = []
     for enabled in ("true", "false"):
-        config = load_config(None, [*SMALL, "run.steps=3200", NO_PULL, f"guard.enabled={enabled}"])
+        config = load_config(None, [*SMALL, "run.steps=3200", f"guard.enabled={enabled}"])
         trainer, events = train(config, tmp_path / enabled)
         assert [event for event in events if event.kind == REMEDY] == []
         ends.append(weights(trainer))
@@ -299,7 +336,7 @@ def test_an_unstable_run_is_caught_and_resumes_exactly(tmp_path: Path) -> None:
 
 
 def test_networks_go_back_but_games_and_counters_do_not(tmp_path: Path) -> None:
-    config = load_config(None, [*SMALL, "run.steps=1600", NO_PULL])
+    config = load_config(None, [*SMALL, "run.steps=1600"])
     trainer, _ = train(config, tmp_path)
     good = trainer.algorithm.guard.good_step
     assert good == 1600

@@ -279,3 +279,79 @@ def test_the_shipped_player_can_be_loaded_and_trained_on() -> None:
     updates = agent.learner.updates
     agent.learn(40)
     assert agent.learner.updates > updates
+
+
+class Broken(TargetGame):
+    """``fault`` happens in the third step of each episode of four (of three with ``last``)."""
+
+    fault: dict[str, float]
+
+    def step(self, action: Any) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+        observation, reward, _, _, info = super().step(action)
+        if self.steps == 3:
+            reward = self.fault.get("reward", reward)
+            observation[2] = self.fault.get("observation", observation[2])
+        return observation, reward, self.steps == 4 - int("last" in self.fault), False, info
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ({"reward": np.nan}, "environment 1 gave the reward nan"),
+        ({"reward": -np.inf}, "reward -inf, which is no finite float32"),
+        ({"observation": np.nan}, r"environment 1 gave the observation nan \(entry 2\)"),
+        ({"observation": 1e300}, r"observation 1e\+300 \(entry 2\)"),
+        ({"observation": np.inf, "last": 1.0}, r"environment 1 gave the observation inf"),
+    ],
+)
+def test_numbers_that_are_none_never_reach_the_replay(fault: dict[str, float], words: str) -> None:
+    def broken() -> Broken:
+        env = Broken()
+        env.fault = fault
+        return env
+
+    def sound() -> Broken:
+        env = Broken()
+        env.fault = {}
+        return env
+
+    agent = HybridDQN("MlpQPolicy", DummyVecEnv([sound, broken, sound]), **QUICK)
+    with pytest.raises(UserError, match=words):
+        agent.learn(60)
+    assert agent.replay.filled == 2
+    assert np.isfinite(agent.replay.codes).all()
+    assert np.isfinite(agent.replay.reward).all()
+    # The same agent goes on in an environment that is sound.
+    agent.set_env(DummyVecEnv([sound, sound, sound]))
+    agent.learn(30)
+    assert agent.replay.filled > 2
+
+
+def test_features_that_were_scaled_again_are_refused() -> None:
+    env = VecNormalize(VectorEnvAdapter(TempestVectorEnv(2, autoreset_mode="SameStep")))
+    agent = HybridDQN("LaneQPolicy", env, **SMALL)
+    with pytest.raises(UserError, match="no feature from -1 to 1"):
+        agent.learn(20)
+
+
+class WithoutLast(DummyVecEnv):
+    """Forgets what SB3 asks a VecEnv to tell."""
+
+    def step_wait(self) -> Any:
+        observation, reward, done, infos = super().step_wait()
+        return observation, reward, done, [{} for _ in infos]
+
+
+class WithoutFinal(SyncVectorEnv):
+    def step(self, actions: Any) -> Any:
+        *result, _ = super().step(actions)
+        return *result, {}
+
+
+def test_an_episode_without_its_last_observation_is_refused() -> None:
+    games: Any = WithoutLast([TargetGame])
+    with pytest.raises(UserError, match=r"environment 0 ended .*terminal_observation"):
+        HybridDQN("MlpQPolicy", games, **QUICK).learn(20)
+    vector = WithoutFinal([TargetGame], autoreset_mode=AutoresetMode.SAME_STEP)
+    with pytest.raises(UserError, match="final_obs"):
+        HybridDQN("MlpQPolicy", vector, **QUICK).learn(20)

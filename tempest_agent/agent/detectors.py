@@ -1,7 +1,8 @@
 """Detectors of what goes wrong in training.
 
 Each is a pure function of the last lines of metrics, of what the run is like, and of the limits in
-the settings ``guard``.  It returns the evidence in figures, or None.
+the settings ``guard``.  It returns the evidence in figures, or None.  What the teacher's labels can
+do to a value (``Facts.label_pull``) is allowed on top of every limit of values.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ def not_finite(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
 def beyond_bound(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
     """Values that no return can have."""
     bound = series.last("return_bound")
-    for name in ("q_max", "q_min", "target_max"):
+    # Labels pull at values alone: a target beyond the bound is no work of theirs.
+    for name, pull in (("q_max", facts.label_pull), ("q_min", facts.label_pull), ("target_max", 0)):
         value = series.last(name)
-        if abs(value) > guard.bound_factor * bound > 0:
+        if bound > 0 and abs(value) - pull > guard.bound_factor * bound:
             return f"{name}={value:.3g} is beyond {bound:.3g}, which no return can exceed"
     return None
 
@@ -51,7 +53,7 @@ def beyond_bound(series: Series, facts: Facts, guard: GuardConfig) -> str | None
 def overestimation(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
     """Mean values far above what the rewards are worth that anybody has had."""
     scale, mean = series.value_scale(facts.gamma), series.last("q_mean")
-    if scale > 0 and abs(mean) > guard.overestimation * scale:
+    if scale > 0 and abs(mean) - facts.label_pull > guard.overestimation * scale:
         return (
             f"q_mean={mean:.3g} is {abs(mean) / scale:.1f} times {scale:.3g}, what the best mean "
             "reward so far is worth for ever"
@@ -66,7 +68,8 @@ def growing_values(series: Series, facts: Facts, guard: GuardConfig) -> str | No
     if len(values) < max(4, series.window // 2) or scale <= 0:
         return None
     before = median(values[: len(values) // 2])
-    if values[-1] > LEAST_EXCESS * scale and values[-1] > guard.growth_factor * before:
+    excess = values[-1] - facts.label_pull > LEAST_EXCESS * scale
+    if excess and values[-1] > guard.growth_factor * before:
         return (
             f"the largest |Q| went from {before:.3g} to {values[-1]:.3g}, "
             f"{values[-1] / scale:.1f} times what the best mean reward is worth"

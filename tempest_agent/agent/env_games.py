@@ -70,7 +70,8 @@ class EnvGames:
         infos: of the last step, one dictionary per environment, ``episode`` in those that ended.
 
     Raises:
-        UserError: spaces that HybridDQN cannot play in.
+        UserError: spaces that HybridDQN cannot play in; from ``step`` and ``reset``, numbers that
+            are not finite or an episode without its last observation.
     """
 
     def __init__(self, env: VecEnv) -> None:
@@ -123,15 +124,19 @@ class EnvGames:
         actions = (self._form.batch if batched else self._form.each)(buttons, position)
         observation, reward, done, infos = self.env.step(actions)
         done = np.asarray(done, np.bool_)
+        # All is looked at before anything is kept: what the replay holds stays sound.
+        stored_reward = _numbers(np.asarray(reward), "float32", "reward")
         final = self._stored(observation)
-        self._codes = final.copy()
+        codes = final.copy()
+        for game in np.flatnonzero(done).tolist():
+            final[game] = self._stored(_terminal(infos[game], game), game)[0]
+        self._codes = codes
         truncated = np.zeros(self.num_games, np.bool_)
         self._returns += reward
         self._lengths += 1
         score = self._returns.copy()
-        for game in np.flatnonzero(done):
+        for game in np.flatnonzero(done).tolist():
             truncated[game] = bool(infos[game].get("TimeLimit.truncated", False))
-            final[game] = self._stored(infos[game]["terminal_observation"][None])[0]
             infos[game].setdefault(
                 "episode", {"r": float(score[game]), "l": int(self._lengths[game])}
             )
@@ -139,7 +144,7 @@ class EnvGames:
         self._lengths[done] = 0
         self.infos = list(infos)
         return Step(
-            reward=np.asarray(reward, np.float32),
+            reward=stored_reward,
             terminated=done & ~truncated,
             truncated=truncated,
             game_over=done,
@@ -158,16 +163,56 @@ class EnvGames:
         """Take over the observations; the environments themselves have to be begun anew."""
         self._codes = np.asarray(state["observation"]).astype(self.layout.stored)
 
-    def _stored(self, observation: Any) -> NDArray[Any]:
+    def _stored(self, observation: Any, first: int = 0) -> NDArray[Any]:
+        """Observations ``(M, ...)`` of the environments from ``first`` on as they are kept."""
         flat = np.asarray(observation).reshape(len(observation), -1)
         if self.layout.stored == "int8":
+            _check(np.abs(flat) <= 1.0, flat, "observation", "is no feature from -1 to 1", first)
             return np.rint(flat * 127.0).astype(np.int8)
-        return flat.astype(self.layout.stored)
+        return _numbers(flat, self.layout.stored, "observation", first)
 
     def _legal(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         if self.layout.fire_and_zap:
             return codes[:, ZAP_LEGAL_FEATURE] > 0
         return np.ones(len(codes), np.bool_)
+
+
+def _numbers(given: NDArray[Any], dtype: str, what: str, first: int = 0) -> NDArray[Any]:
+    """``given`` as ``dtype``; rows are environments from ``first`` on.
+
+    Raises:
+        UserError: there is NaN or infinity, or a number that is too large for ``dtype``.
+    """
+    with np.errstate(over="ignore"):
+        kept = given.astype(dtype)
+    if kept.dtype.kind == "f":
+        _check(np.isfinite(kept), given, what, f"is no finite {dtype}", first)
+    return kept
+
+
+def _check(sound: NDArray[Any], given: NDArray[Any], what: str, fault: str, first: int) -> None:
+    if not sound.all():
+        place = tuple(np.argwhere(~sound)[0])
+        entry = f" (entry {place[1]})" if given.ndim > 1 else ""
+        raise UserError(
+            f"environment {first + place[0]} gave the {what} {given[place]}{entry}, which {fault} "
+            "and would spoil the replay: mend the environment, or the wrapper that scales it"
+        )
+
+
+def _terminal(info: dict[str, Any], game: int) -> Any:
+    """The last observation ``(1, ...)`` of an episode of environment ``game``.
+
+    Raises:
+        UserError: there is none.
+    """
+    if info.get("terminal_observation") is None:
+        raise UserError(
+            f"environment {game} ended an episode without info['terminal_observation'], which "
+            "cut episodes are valued by: a VecEnv puts the last observation there before it "
+            "resets, as DummyVecEnv does"
+        )
+    return np.asarray(info["terminal_observation"])[None]
 
 
 def games_of(env: VecEnv) -> Games:

@@ -16,9 +16,8 @@ from tempest_agent.config import TeacherConfig
 FEWEST_GAMES = 20
 """Teacher-free games before their score decides anything."""
 
-BY_FRAMES, BY_PERFORMANCE, RAISED, GUARDED = range(4)
-REASONS = ("frames", "performance", "raised", "guard")
-"""Why the share is what it is, in the order of the numbers in the metrics."""
+BY_FRAMES, BY_PERFORMANCE, RAISED = range(3)
+"""Why the share is what it is: the numbers in the metrics."""
 
 
 class ExpertShare:

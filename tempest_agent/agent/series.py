@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from tempest_agent.config import Config
 
+from .actions import BUTTON_PAIRS
+
 DRIVERS = ("agent", "exploration", "expert")
 LEAST_SHARE = 0.05
 """Drivers with a smaller share of a line's decisions have too noisy a mean reward."""
@@ -16,6 +18,8 @@ LEAST_DECISIONS = 3_000
 """Decisions of the agent before their mean reward says anything."""
 LEAST_GAMES = 20
 """Teacher-free games before their mean score says anything."""
+RARE = 0.01
+"""Share of the decisions that go another way than the label, once the agent has learned it."""
 
 
 class Facts(NamedTuple):
@@ -26,6 +30,8 @@ class Facts(NamedTuple):
     target_age: float
     """Age in updates that the target network's weights have when all is well."""
     free_share: float
+    label_pull: float = 0.0
+    """How far the teacher's labels alone may move a value away from any return."""
 
     @staticmethod
     def of(config: Config) -> Facts:
@@ -36,7 +42,28 @@ class Facts(NamedTuple):
             learner.max_grad_norm,
             learner.target_update_interval / learner.tau,
             config.teacher.free_share,
+            label_pull(config),
         )
+
+
+def label_pull(config: Config) -> float:
+    """How far imitation may lift the labelled action's value, or push another's down.
+
+    The margin loss has no gradient once the margin is kept.  The cross entropy of temperature T and
+    weight w pushes an action that is D below the label with at most ``w / T * exp(-D / T)``, and
+    the value loss pulls back with at most 1 in the share of the decisions that take it: with A
+    actions, ``RARE / A``.  Both are equal at ``D = T * log(w * A / (T * RARE))``.
+    """
+    learner, labelled = config.learner, config.teacher.name != "none"
+    if not (labelled or config.replay.demonstrations) or learner.imitation_weight == 0:
+        return 0.0
+    if learner.imitation == "margin":
+        return learner.imitation_margin
+    if learner.imitation != "cross_entropy":
+        return 0.0
+    temperature = learner.imitation_temperature
+    actions = BUTTON_PAIRS * config.network.spinner_knots
+    return temperature * math.log1p(learner.imitation_weight * actions / (temperature * RARE))
 
 
 class Series:

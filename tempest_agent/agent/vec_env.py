@@ -30,13 +30,6 @@ def action_space() -> spaces.Box:
     return spaces.Box(-1.0, 1.0, (3,), np.float32)
 
 
-def to_box(spin: NDArray[np.int8], buttons: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Knob counts and buttons as box actions, ``(N, 3)``."""
-    fire = np.where(buttons & 1, 1.0, -1.0)
-    zap = np.where(buttons & 2, 1.0, -1.0)
-    return np.stack((fire, zap, spin / SPINNER_COUNTS), axis=1).astype(np.float32)
-
-
 def from_box(actions: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
     """Box actions ``(N, 3)`` as knob counts and buttons."""
     spin = np.round(np.clip(actions[:, 2], -1.0, 1.0) * SPINNER_COUNTS).astype(np.int8)

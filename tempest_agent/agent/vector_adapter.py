@@ -26,7 +26,7 @@ class VectorEnvAdapter(VecEnv):
         env: with same-step autoreset, the one that SB3 knows.
 
     Raises:
-        UserError: another autoreset mode.
+        UserError: another autoreset mode; from ``step``, an episode without its last observation.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
@@ -69,6 +69,12 @@ class VectorEnvAdapter(VecEnv):
         self._returns += reward
         self._lengths += 1
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        if done.any() and "final_obs" not in info:
+            raise UserError(
+                "the vector environment ended an episode without info['final_obs'], which "
+                "AutoresetMode.SAME_STEP promises: put the last observations there before the "
+                "reset, as gymnasium.vector.SyncVectorEnv does"
+            )
         for i in np.flatnonzero(done).tolist():
             infos[i] = {
                 "terminal_observation": np.array(info["final_obs"][i]),

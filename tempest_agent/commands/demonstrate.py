@@ -10,32 +10,26 @@ from typing import Any
 import click
 
 from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
-from tempest_agent.commands.parameters import COUNT, INPUT_DELAY, LEVELS, SEED, BonusLife
+from tempest_agent.commands.parameters import (
+    COUNT,
+    PLAYERS,
+    bonus_life_option,
+    input_delay_option,
+    level_option,
+    max_ticks_option,
+    seed_option,
+)
 
 
 @click.command()
-@click.argument("policy", metavar="CHECKPOINT|latest|expert|planner|novice|novice-strong|random")
+@click.argument("policy", metavar=PLAYERS)
 @click.option("--dataset", required=True, help="Name of the data set, such as tempest/expert-v0.")
 @click.option("--episodes", type=COUNT, default=10, show_default=True, help="Games to record.")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the games.")
-@click.option("--level", type=LEVELS, default=1, show_default=True, help="Level to start from.")
-@click.option(
-    "--max-ticks", type=COUNT, default=30_000, show_default=True, help="Ticks to cut a game after."
-)
-@click.option(
-    "--input-delay",
-    type=INPUT_DELAY,
-    default=0,
-    show_default=True,
-    help="Ticks between an action and its effect.",
-)
-@click.option(
-    "--bonus-life",
-    type=BonusLife(),
-    default=20_000,
-    show_default=True,
-    help="Points between bonus lives, or none.",
-)
+@seed_option
+@level_option
+@max_ticks_option
+@input_delay_option
+@bonus_life_option
 @click.option("--force", is_flag=True, help="Replace a data set of that name.")
 @json_option
 @click.pass_context

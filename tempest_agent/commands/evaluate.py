@@ -19,20 +19,26 @@ from tempest_agent.commands.output import (
     print_json,
     print_table,
 )
-from tempest_agent.commands.parameters import COUNT, INPUT_DELAY, SEED, BonusLife, LevelList
+from tempest_agent.commands.parameters import (
+    COUNT,
+    PLAYERS,
+    LevelList,
+    bonus_life_option,
+    input_delay_option,
+    max_ticks_option,
+    seed_option,
+)
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
     from tempest_agent.evaluation import Games
     from tempest_agent.players import PlayerChoice
 
-PLAYERS = "CHECKPOINT|latest|expert|planner|novice|novice-strong|random"
-
 
 @click.command("eval")
 @click.argument("policies", nargs=-1, required=True, metavar=f"{PLAYERS}...")
 @click.option("--episodes", type=COUNT, default=100, show_default=True, help="Games to play.")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the games.")
+@seed_option
 @click.option(
     "--level",
     "levels",
@@ -42,27 +48,9 @@ PLAYERS = "CHECKPOINT|latest|expert|planner|novice|novice-strong|random"
     help="Level to start from (1 to 99), or several: 1,17,33.",
 )
 @backend_option
-@click.option(
-    "--max-ticks",
-    type=COUNT,
-    default=30_000,
-    show_default=True,
-    help="Ticks after which a game is cut (27.34 a second).",
-)
-@click.option(
-    "--input-delay",
-    type=INPUT_DELAY,
-    default=0,
-    show_default=True,
-    help="Ticks between an action and its effect.",
-)
-@click.option(
-    "--bonus-life",
-    type=BonusLife(),
-    default=20_000,
-    show_default=True,
-    help="Points between bonus lives, or none.",
-)
+@max_ticks_option
+@input_delay_option
+@bonus_life_option
 @click.option(
     "--threads",
     type=click.IntRange(1, 64),

@@ -72,3 +72,35 @@ class BonusLife(_ParamType):
             return int(text)
         hint = f"; did you mean {text}0000?" if text in tuple("1234567") else ""
         self.fail(f"{value!r}: use none, or 10000, 20000, ... 70000 points{hint}", param, ctx)
+
+
+PLAYERS = "CHECKPOINT|latest|expert|planner|novice|novice-strong|random"
+"""How ``--help`` shows the argument that names a player."""
+
+seed_option = click.option(
+    "--seed", type=SEED, default=0, show_default=True, help="Seed of the games."
+)
+level_option = click.option(
+    "--level", type=LEVELS, default=1, show_default=True, help="Level to start from."
+)
+max_ticks_option = click.option(
+    "--max-ticks",
+    type=COUNT,
+    default=30_000,
+    show_default=True,
+    help="Ticks after which a game is cut (27.34 a second).",
+)
+input_delay_option = click.option(
+    "--input-delay",
+    type=INPUT_DELAY,
+    default=0,
+    show_default=True,
+    help="Ticks between an action and its effect.",
+)
+bonus_life_option = click.option(
+    "--bonus-life",
+    type=BonusLife(),
+    default=20_000,
+    show_default=True,
+    help="Points between bonus lives, or none.",
+)

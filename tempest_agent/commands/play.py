@@ -16,7 +16,13 @@ from tempest_agent.commands.machine import (
     machine_from,
     require_display,
 )
-from tempest_agent.commands.parameters import COUNT, LEVELS, SEED
+from tempest_agent.commands.parameters import (
+    COUNT,
+    PLAYERS,
+    level_option,
+    max_ticks_option,
+    seed_option,
+)
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
@@ -26,25 +32,17 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument(
-    "player", metavar="CHECKPOINT|latest|expert|planner|novice|novice-strong|random|human"
-)
+@click.argument("player", metavar=f"{PLAYERS}|human")
 @click.option(
     "--render",
     is_flag=True,
     help="Show the game in a window (with --backend mame: MAME's own), at the game's speed.",
 )
 @click.option("--record", type=click.Path(path_type=Path), help="Film the games (FILE.mp4).")
-@click.option("--level", type=LEVELS, default=1, show_default=True, help="Level to start from.")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the games.")
+@level_option
+@seed_option
 @click.option("--episodes", type=COUNT, default=1, show_default=True, help="Games to play.")
-@click.option(
-    "--max-ticks",
-    type=COUNT,
-    default=30_000,
-    show_default=True,
-    help="Ticks after which a game is cut (27.34 a second).",
-)
+@max_ticks_option
 @backend_option
 def play(
     player: str,

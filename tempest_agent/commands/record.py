@@ -11,7 +11,7 @@ import click
 
 from tempest_agent.commands.machine import machine_errors, machine_from, rom_options
 from tempest_agent.commands.output import only_results_on_stdout
-from tempest_agent.commands.parameters import COUNT, LEVELS, SEED
+from tempest_agent.commands.parameters import COUNT, level_option, seed_option
 from tempest_agent.errors import UserError
 
 
@@ -20,9 +20,9 @@ from tempest_agent.errors import UserError
 @click.option(
     "--policy", default="expert", show_default=True, help="expert, random, or as in eval."
 )
-@click.option("--level", type=LEVELS, default=1, show_default=True, help="Level to start from.")
+@level_option
 @click.option("--ticks", type=COUNT, default=2000, show_default=True, help="Ticks to record.")
-@click.option("--seed", type=SEED, default=0, show_default=True, help="Seed of the games.")
+@seed_option
 @rom_options
 def record(
     out: Path, policy: str, level: int, ticks: int, seed: int, **machine_options: Any
