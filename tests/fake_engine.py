@@ -13,7 +13,7 @@ import numpy as np
 
 from tempest_agent.distributed.engine import ActorLostError, ChunkLostError, Host
 from tempest_agent.distributed.order import Chunk, Order, Part
-from tempest_agent.distributed.weights import Snapshot
+from tempest_agent.distributed.snapshot import Snapshot
 
 FATES = ("fine", "slow", "dies", "dies_after", "hangs", "lost", "repeats")
 """What can become of an order: answered (at once or late), the actor dies before or after playing

@@ -18,6 +18,7 @@ from tempest_agent.distributed.weights import (
     MixedWeightsError,
     Snapshot,
     WeightsPublisher,
+    arithmetic,
     pack,
     unpack,
 )
@@ -30,7 +31,8 @@ def values(fill: float, size: int = 6) -> Any:
 def test_a_snapshot_is_read_only_and_checks() -> None:
     snapshot = Snapshot.of(3, 70, "bfloat16", np.arange(6, dtype=np.float32))
     snapshot.check()
-    assert snapshot.torch_dtype is torch.bfloat16
+    assert arithmetic(snapshot) is torch.bfloat16
+    assert arithmetic(Snapshot.of(1, 1, None, values(1.0))) is None
     assert [list(snapshot.network(name)) for name in NETWORKS] == [[0, 1], [2, 3], [4, 5]]
     with pytest.raises(ValueError, match="read-only"):
         snapshot.values[0] = 1.0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
 from .order import Chunk, Order, Part
-from .weights import Snapshot
+from .snapshot import Snapshot
 
 Handle = Any
 """A snapshot in the engine's store."""

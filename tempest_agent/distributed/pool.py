@@ -27,7 +27,7 @@ from tempest_agent.errors import UserError
 from .engine import ActorLostError, ChunkLostError, Engine, Handle, Ticket, Worker
 from .order import Chunk, Order, Part
 from .pool_counts import PoolCounts
-from .weights import Snapshot
+from .snapshot import Snapshot
 
 POLL_SECONDS = 1.0
 """Longest wait in one piece, so that a signal is seen."""

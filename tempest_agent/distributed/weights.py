@@ -1,14 +1,8 @@
-"""The learner's weights as actors get them: one immutable, numbered snapshot, never a mixture.
-
-Online, target and averaged network travel together in one array with a checksum over everything,
-so that a reader can prove that what it sees was written by one ``WeightsPublisher.publish``.
-"""
+"""From a learner's networks to a snapshot, and from a snapshot to an actor's network."""
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,78 +12,28 @@ from torch import nn
 
 from tempest_agent.agent.target_network import weight_tensors
 
+from .snapshot import NETWORKS, MixedWeightsError, Snapshot
+
 if TYPE_CHECKING:
     from tempest_agent.agent.learner import Learner
 
-NETWORKS = ("online", "target", "average")
-"""The networks of a snapshot, in the order of its values."""
+__all__ = [
+    "NETWORKS",
+    "MixedWeightsError",
+    "Snapshot",
+    "WeightsPublisher",
+    "arithmetic",
+    "pack",
+    "unpack",
+]
 
 
-class MixedWeightsError(Exception):
-    """A snapshot is not the one that was published."""
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """One version of the learner's weights.
-
-    Its array is read-only; processes of one machine share it.
-
-    Attributes:
-        version: 1 for the first, one more for every later one.
-        updates: updates that the learner had made.
-        dtype: arithmetic that the learner acts in, ``"bfloat16"`` or ``"float16"``; None is
-            float32.
-        values: float32 ``(3 P,)``: the P floating point parameters and buffers of each of
-            ``NETWORKS``.
-        crc: CRC-32 of all of the above.
-    """
-
-    version: int
-    updates: int
-    dtype: str | None
-    values: NDArray[np.float32]
-    crc: int
-
-    @classmethod
-    def of(
-        cls, version: int, updates: int, dtype: str | None, values: NDArray[np.float32]
-    ) -> Snapshot:
-        """A snapshot with the checksum that belongs to it; ``values`` becomes read-only."""
-        values.flags.writeable = False
-        return cls(version, updates, dtype, values, _crc(version, updates, dtype, values))
-
-    def check(self) -> None:
-        """Nothing if this is what was published.
-
-        Raises:
-            MixedWeightsError: it is not: parts of two versions, or memory that was overwritten.
-        """
-        found = _crc(self.version, self.updates, self.dtype, self.values)
-        if found != self.crc:
-            raise MixedWeightsError(
-                f"weights of version {self.version} have the checksum {found:08x}, not "
-                f"{self.crc:08x} as published"
-            )
-
-    def network(self, name: str) -> NDArray[np.float32]:
-        """The values ``(P,)`` of one of ``NETWORKS``, without copying."""
-        size = self.values.size // len(NETWORKS)
-        place = NETWORKS.index(name)
-        return self.values[place * size : (place + 1) * size]
-
-    @property
-    def torch_dtype(self) -> torch.dtype | None:
-        """``dtype`` as torch has it."""
-        if self.dtype is None:
-            return None
-        dtype: torch.dtype = getattr(torch, self.dtype)
-        return dtype
-
-
-def _crc(version: int, updates: int, dtype: str | None, values: NDArray[np.float32]) -> int:
-    head = f"{version} {updates} {dtype}".encode()
-    return zlib.crc32(values.view(np.uint8).data, zlib.crc32(head))
+def arithmetic(snapshot: Snapshot) -> torch.dtype | None:
+    """What the learner acted in: the ``dtype`` of an ``InferenceCopy``."""
+    if snapshot.dtype is None:
+        return None
+    dtype: torch.dtype = getattr(torch, snapshot.dtype)
+    return dtype
 
 
 @torch.no_grad()
