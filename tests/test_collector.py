@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.collector import Collector
 from tempest_agent.agent.drivers import Drivers, free_games, ladder
+from tempest_agent.agent.games_in_play import GamesInPlay
 from tempest_agent.agent.replay import AGENT, EXPERT, EXPLORATION, ReplayBuffer
 from tempest_agent.config import ExplorationConfig, TeacherConfig
 
@@ -95,14 +96,15 @@ def collector(teacher: bool = True, **settings: Any) -> Collector:
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         return np.full(GAMES, 7, np.int8), np.full(GAMES, 3, np.uint8)
 
-    return Collector(games, act, FakeTeacher() if teacher else None, drivers(**settings), replay)
+    source = GamesInPlay(games, act, FakeTeacher() if teacher else None, drivers(**settings))
+    return Collector(source, replay)
 
 
 def test_rows_hold_the_executed_action_and_who_made_it() -> None:
     play = collector(segment_min=3, segment_max=9)
     seen = np.zeros(3, int)
     for t in range(40):
-        codes, legal = play.games.observe().copy(), play.games.zap_legal().copy()
+        codes, legal = play.source.games.observe().copy(), play.source.games.zap_legal().copy()
         label_spin, label_buttons = FakeTeacher().act(codes)
         play.collect(0.5, 0.1)
         replay, driver = play.replay, (play.replay.flags[t] >> 4) & 3
@@ -152,16 +154,16 @@ def test_only_finished_teacher_free_games_count_as_the_students_score() -> None:
     expected: list[int] = []
     for _ in range(60):
         step_scores: list[NDArray[np.int64]] = []
-        original = play.games.step
+        original = play.source.games.step
 
         def spy(spin: Any, buttons: Any, original: Any = original, out: Any = step_scores) -> Any:
             step = original(spin, buttons)
             out.append(step.score[step.game_over & play.drivers.free])
             return step
 
-        play.games.step = spy  # type: ignore[method-assign]
+        play.source.games.step = spy  # type: ignore[method-assign]
         play.collect(0.9, 0.0)
-        play.games.step = original  # type: ignore[method-assign]
+        play.source.games.step = original  # type: ignore[method-assign]
         expected += step_scores[0].tolist()
     assert play.free_scores == expected[-50:]
     assert play.free_score == pytest.approx(np.mean(expected[-50:]))

@@ -155,7 +155,7 @@ def test_schedules_that_go_by_the_teachers_share() -> None:
     )  # fmt: skip
 
     class Nothing:
-        last_step = None
+        last = None
 
         class history:  # noqa: N801
             free_score, free_finished = None, 0
@@ -369,8 +369,8 @@ def test_start_levels_resume_exactly(tmp_path: Path, kind: str) -> None:
     one, two = (t.algorithm.curriculum.start_levels for t in (whole, second))
     assert one.entries() == two.entries()
     np.testing.assert_array_equal(
-        whole.algorithm.collector.games.levels(),  # type: ignore[attr-defined]
-        second.algorithm.collector.games.levels(),  # type: ignore[attr-defined]
+        whole.algorithm.games.levels(),  # type: ignore[attr-defined]
+        second.algorithm.games.levels(),  # type: ignore[attr-defined]
     )
 
 

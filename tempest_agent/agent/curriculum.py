@@ -56,8 +56,10 @@ class Curriculum:
         """
         history = collector.history
         self.share.observe(step, history.free_score, history.free_finished, teacher_score)
-        if collector.last_step is not None:
-            self.start_levels.observe(collector.last_drivers, collector.last_step)
+        if collector.last is not None:
+            if collector.last.left is not None:
+                self.start_levels.forget(collector.last.left.games)
+            self.start_levels.observe(collector.last.rows.driver, collector.last.step)
         if self._alone_since is None and self.progress(step) >= 1.0:
             self._alone_since = step
 

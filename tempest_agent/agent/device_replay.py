@@ -111,9 +111,14 @@ class DeviceReplay(ReplayBuffer):
         super().add(rows)
         self._mirror(t)
 
-    def end_games(self, codes: NDArray[Any], zap_legal: NDArray[np.bool_]) -> None:
+    def end_games(
+        self,
+        codes: NDArray[Any],
+        zap_legal: NDArray[np.bool_],
+        which: NDArray[np.bool_] | None = None,
+    ) -> None:
         """End the running games after their newest decision, because new ones begin."""
-        super().end_games(codes, zap_legal)
+        super().end_games(codes, zap_legal, which)
         self._mirror((self.position - 1) % self.length)
 
     def _keep_aside(self, row: int, codes: NDArray[Any], zap_legal: bool) -> None:

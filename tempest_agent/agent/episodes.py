@@ -21,11 +21,12 @@ class Episodes:
         self._lengths = np.zeros(num_games, np.int64)
         self._known = np.ones(num_games, np.bool_)
 
-    def begin(self) -> None:
-        """All games begin anew."""
-        self._returns[:] = 0.0
-        self._lengths[:] = 0
-        self._known[:] = True
+    def begin(self, games: NDArray[np.bool_] | None = None) -> None:
+        """``games`` (bool ``(N,)``, all if left out) begin anew."""
+        which = slice(None) if games is None else games
+        self._returns[which] = 0.0
+        self._lengths[which] = 0
+        self._known[which] = True
 
     def resume(self) -> None:
         """All games go on from somewhere in their middle."""

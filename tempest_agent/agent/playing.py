@@ -13,6 +13,7 @@ from .collector import Collector
 from .curriculum import Curriculum
 from .drivers import Drivers
 from .episodes import Episodes
+from .games_in_play import GamesInPlay, Source
 from .rates import Rates
 from .replay_storage import make_replay
 from .vector_adapter import as_vec_env
@@ -30,12 +31,16 @@ class Playing:
         seeds = np.random.SeedSequence(config.run.seed).generate_state(3)
         self.replay = make_replay(config, layout, num_games, int(seeds[0]), self.device)
         drivers = Drivers(num_games, config.teacher, config.exploration, int(seeds[1]), layout)
-        self.collector = Collector(self.games, self.learner.act, self.teacher, drivers, self.replay)
+        self.collector = Collector(self._source(drivers), self.replay, layout.fire_and_zap)
         self.curriculum = Curriculum(config, drivers.free)
         self.curriculum.schedules = self.schedules
         self.curriculum.start_levels.apply(self.games)
         self.episodes = Episodes(num_games)
         self._rates = Rates(self.batch_size)
+
+    def _source(self: HybridDQN, drivers: Drivers) -> Source:  # type: ignore[misc]
+        """Who plays the present games."""
+        return GamesInPlay(self.games, self.learner.act, self.teacher, drivers)
 
     def set_env(self: HybridDQN, env: Any, force_reset: bool = True) -> None:  # type: ignore[misc]
         """Go on in ``env``, whose games begin anew at the next ``learn``.
@@ -67,5 +72,5 @@ class Playing:
         self._move_to(vec)
         if is_first:
             self._make_collector()
-        self.collector.games = self.games
+        self.collector.source = self._source(self.collector.drivers)
         self.curriculum.start_levels.apply(self.games)

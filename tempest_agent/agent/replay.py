@@ -236,17 +236,24 @@ class ReplayBuffer:
         self.position = (t + 1) % self.length
         self.filled = min(self.filled + 1, self.length)
 
-    def end_games(self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]) -> None:
+    def end_games(
+        self,
+        codes: NDArray[np.int8],
+        zap_legal: NDArray[np.bool_],
+        which: NDArray[np.bool_] | None = None,
+    ) -> None:
         """End the running games after their newest decision, because new ones begin.
 
         Args:
             codes: the observations ``(N, F)`` that the games are left at, for the bootstrap.
             zap_legal: whether a zap was legal there, ``(N,)``.
+            which: the games that end, ``(N,)``; all if left out.
         """
         if self.filled == 0:
             return
         newest = (self.position - 1) % self.length
-        for game in np.flatnonzero(self.flags[newest] & (TERMINATED | TRUNCATED) == 0):
+        running = self.flags[newest] & (TERMINATED | TRUNCATED) == 0
+        for game in np.flatnonzero(running if which is None else running & which):
             self.flags[newest, game] |= TRUNCATED
             row = newest * self.num_envs + int(game)
             self._keep_aside(row, codes[game], bool(zap_legal[game]))

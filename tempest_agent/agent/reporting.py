@@ -24,8 +24,11 @@ class Reporting:
         self: HybridDQN,
     ) -> tuple[list[dict[str, Any]], NDArray[np.bool_], NDArray[np.float32]]:
         """Infos ``(N,)``, ends and rewards of the last decision."""
-        step = self.collector.last_step
-        assert step is not None
+        played = self.collector.last
+        assert played is not None
+        step = played.step
+        if played.left is not None:
+            self.episodes.begin(played.left.games)
         given = self.games.infos if isinstance(self.games, EnvGames) else None
         infos = self.episodes.infos(step, given)
         if step.game_over.any():

@@ -106,9 +106,9 @@ class StartLevels:
         self._games, self._applied = games, self.entries()
         games.start_at(self._applied)
 
-    def forget(self) -> None:
-        """All games have been begun anew; on which level is not known."""
-        self._began_on[:] = 0
+    def forget(self, games: NDArray[np.bool_] | None = None) -> None:
+        """``games`` (bool ``(N,)``, all if left out) were begun anew; on which level is unknown."""
+        self._began_on[slice(None) if games is None else games] = 0
 
     def observe(self, who: NDArray[np.uint8], step: Step) -> None:
         """Take note of a decision of every game, ``who`` ``(N,)`` being its driver."""
