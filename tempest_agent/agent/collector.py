@@ -40,7 +40,11 @@ class Collector:
         self.largest_reward = max(self.largest_reward, float(np.abs(step.reward).max()))
         if rows.labelled.any():
             self.counts.compare(
-                rows.driver, played.own_spin, played.own_buttons, rows.label_spin, rows.label_buttons
+                rows.driver,
+                played.own_spin,
+                played.own_buttons,
+                rows.label_spin,
+                rows.label_buttons,
             )
         self.counts.add(rows.driver, step)
         self.history.add(rows.driver, step)
