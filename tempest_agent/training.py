@@ -16,6 +16,7 @@ from typing import Any
 from tempest_agent.agent.checkpoint import newest_checkpoint
 from tempest_agent.agent.guard import Event
 from tempest_agent.agent.policy import load_policy
+from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.agent.trainer import NO_IMITATION, NO_TEACHER, Trainer
 from tempest_agent.config import Config, to_dict
 from tempest_agent.errors import UserError, unknown_name
@@ -112,11 +113,13 @@ class Session:
         verbose: bool = False,
         start: Path | None = None,
         publishes: bool = True,
+        replicas: Replicas = ALONE,
     ) -> Session:
         """Begin a run in ``folder``, or in one named after the run; ``verbose`` prints tables.
 
         ``start`` is a checkpoint whose networks it begins with; ``publishes`` says whether its
-        checkpoints become ``checkpoints/latest.pt``.
+        checkpoints become ``checkpoints/latest.pt``; ``replicas`` are the ranks that make the run,
+        of which this is the first.
 
         Raises ``UserError`` for a folder in use, and for settings that cannot work here.
         """
@@ -126,10 +129,11 @@ class Session:
         run = create_run(config.run.name, config.run.seed, folder)
         lock = RunLock(run)
         try:
-            trainer = Trainer(config, run)
+            trainer = Trainer(config, run, replicas=replicas)
             trainer.take_demonstrations()
             if start is not None:
                 trainer.start_from(start)
+            trainer.announce()
         except BaseException:
             lock.discard()
             discard_run(run)
@@ -147,6 +151,7 @@ class Session:
         device: str | None = None,
         verbose: bool = False,
         publishes: bool = True,
+        replicas: Replicas = ALONE,
     ) -> Session:
         """Go on with the run at ``path`` (its folder or a checkpoint in it), or the newest run.
 
@@ -160,6 +165,7 @@ class Session:
             eval_games: greedy games at every checkpoint.
             verbose: whether each line of metrics is printed as a table.
             publishes: whether checkpoints become ``checkpoints/latest.pt``.
+            replicas: the ranks that go on, of which this is the first.
 
         Raises:
             UserError: no such run, no usable checkpoint in it, or another process is at it.
@@ -169,7 +175,7 @@ class Session:
         run = find_run(path)
         lock = RunLock(run)
         try:
-            trainer, complete = _go_on(run, path, steps, device)
+            trainer, complete = _go_on(run, path, steps, device, replicas)
             metrics = None
             if not complete:
                 record_start(run, trainer.steps)
@@ -211,6 +217,8 @@ class Session:
             self._progress.message(f"run {self.folder}, {trainer.steps:,} of {total:,} decisions")
             self._progress.message(f"network: {trainer.network_size}")
             self._progress.message(f"replay: {trainer.algorithm.replay.memory}")
+            if trainer.replicas.size > 1:
+                self._progress.message(f"{trainer.replicas.size} ranks, each with such a replay")
             self._progress.message(MEANING)
             if self._measures_teacher():
                 self._progress.message("measuring the teacher ...")
@@ -291,6 +299,15 @@ class Session:
             self._progress.message(text)
 
 
+def follow(replicas: Replicas) -> bool:
+    """Train as a rank that is not the first: without files; whether the run was stopped."""
+    # The first rank says the same, and once is enough.
+    log.setLevel(logging.ERROR)
+    trainer = Trainer.follow(replicas)
+    with _stopping(trainer):
+        return bool(trainer.run()["stopped"])
+
+
 def _prepare_latest() -> None:
     """Make sure that checkpoints can be published."""
     require_writable(LATEST.parent)
@@ -298,7 +315,7 @@ def _prepare_latest() -> None:
 
 
 def _go_on(
-    run: Path, path: Path | None, steps: int | None, device: str | None
+    run: Path, path: Path | None, steps: int | None, device: str | None, replicas: Replicas
 ) -> tuple[Trainer, bool]:
     """The trainer of a run that this process has locked, and whether the run is complete."""
     if device is not None and device not in DEVICES:
@@ -308,7 +325,7 @@ def _go_on(
     remove_leftovers(folder, CHECKPOINT_FILES)
     chosen = path is not None and path.is_file() and path.suffix == ".pt"
     checkpoint = path if path is not None and chosen else newest_checkpoint(folder, clear=True)
-    trainer = Trainer.resume(checkpoint, steps=steps, device=device)
+    trainer = Trainer.resume(checkpoint, steps=steps, device=device, replicas=replicas)
     if steps is not None and steps < trainer.steps:
         raise UserError(
             f"--steps {steps} is below the {trainer.steps} decisions that {run} has played: "

@@ -1,10 +1,11 @@
 """The one place where an update begins and ends.
 
 The order matters and is: clear gradients; for every micro-batch a forward pass under autocast and
-a backward pass of its loss weighted by its share of the rows; unscale once; clip; step; adapt the
-scale.  A step with a gradient that is not finite is skipped and counted, and the caller then
-advances neither target nor averages nor schedules.  When step after step is skipped in reduced
-precision, float32 takes over for the rest of the run, and one message says so.
+a backward pass of its loss weighted by its share of the rows; add up over the processes that learn
+together, if there are several; unscale once; clip; step; adapt the scale.  A step with a gradient
+that is not finite is skipped and counted, and the caller then advances neither target nor averages
+nor schedules.  When step after step is skipped in reduced precision, float32 takes over for the
+rest of the run, and one message says so.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from .replicas import ALONE, Replicas
 
 log = logging.getLogger("tempest_agent")
 
@@ -48,6 +51,7 @@ class Accumulator:
 
         lagged: whether to learn only at the next update that a step was skipped, so that nothing
             waits for the device; it skips the step by itself.  Left out, so on a GPU.
+        replicas: processes whose micro-batches belong to the same update.
 
     Attributes:
         took: 1.0 where the last step was made and 0.0 where not, on the device (if ``lagged``).
@@ -65,6 +69,7 @@ class Accumulator:
         device: torch.device,
         max_skipped: int = 20,
         lagged: bool | None = None,
+        replicas: Replicas = ALONE,
     ) -> None:
         self.optimizer = optimizer
         self.groups = {name: list(group) for name, group in groups.items()}
@@ -72,6 +77,7 @@ class Accumulator:
         self.max_grad_norm = max_grad_norm
         self.device = device
         self.max_skipped = max_skipped
+        self.replicas = replicas
         self.lagged = device.type == "cuda" if lagged is None else lagged
         self.took: Tensor = torch.ones((), device=device)
         self._pending: Tensor | None = None
@@ -101,8 +107,8 @@ class Accumulator:
     def backward(self, loss: Tensor, share: float) -> None:
         """Add the gradient of a micro-batch whose mean loss is ``loss``.
 
-        ``share`` is its number of rows divided by the rows of the whole update, so that a small
-        last micro-batch counts as little as it should.
+        ``share`` is its number of rows divided by the rows of the whole update (of all processes),
+        so that a small last micro-batch counts as little as it should.
         """
         scaled: Tensor = self.scaler.scale(loss * share)
         scaled.backward()  # type: ignore[no-untyped-call]
@@ -117,6 +123,8 @@ class Accumulator:
         if all(p.grad is None for p in self.parameters):
             # No backward pass: a scaler would raise, and there is nothing to step.
             return False
+        # Before all else, so that everybody sees the same gradient and skips the same steps.
+        self.replicas.sum_gradients(self.parameters)
         self.scaler.unscale_(self.optimizer)
         self.group_norms = {name: _norm(group) for name, group in self.groups.items()}
         self.grad_norm = nn.utils.clip_grad_norm_(self.parameters, self.max_grad_norm)

@@ -180,7 +180,7 @@ class DeviceReplay(ReplayBuffer):
             rows = self.tree.sample(count, self.random)
             chance = self.tree.priorities[rows] / self.tree.total
             raw = (chance * len(self)) ** -importance
-            weights = (raw / raw.max()).float()
+            weights = (raw / self.highest(raw.max())).float()
         if self.expert_share > 0.0:
             rows, weights = self._with_experts(rows, weights)
         return self.assembled(rows, weights)

@@ -46,6 +46,8 @@ class Drivers:
         exploration: ladder, and what a random action is like.
         seed: of all draws.
         layout: of the actions; the arcade's buttons and knob if left out.
+        part, parts: these are games ``part``, ``part + parts``, ... of ``parts * N`` that are
+            played together and share the ladder and the teacher-free games.
     """
 
     def __init__(
@@ -55,14 +57,18 @@ class Drivers:
         exploration: ExplorationConfig,
         seed: int,
         layout: Layout | None = None,
+        part: int = 0,
+        parts: int = 1,
     ) -> None:
         self.layout = layout or Layout(0)
         self.teacher = teacher
         self.exploration = exploration
         self.random = np.random.default_rng(seed)
-        self.free = np.zeros(num_envs, np.bool_)
-        self.free[num_envs - free_games(num_envs, teacher.free_share) :] = True
-        self.rates = ladder(num_envs, exploration.epsilon_max, exploration.epsilon_min)
+        together = parts * num_envs
+        free = np.arange(together) >= together - free_games(together, teacher.free_share)
+        self.free = free[part::parts].copy()
+        rates = ladder(together, exploration.epsilon_max, exploration.epsilon_min)
+        self.rates = rates[part::parts].copy()
         self.is_expert = np.zeros(num_envs, np.bool_)
         self.segment_left = np.zeros(num_envs, np.int64)
         self.hold_left = np.zeros(num_envs, np.int64)

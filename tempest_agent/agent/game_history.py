@@ -14,6 +14,7 @@ from tempest_agent.statistics import least_squares_slope
 
 from .games import Step
 from .replay import DRIVER_NAMES
+from .replicas import ALONE, Replicas
 
 RECENT_GAMES = 50
 WINDOWS = {"1m": 1_000_000, "5m": 5_000_000}
@@ -26,6 +27,7 @@ class GameHistory:
 
     Args:
         free: bool ``(N,)``, the games in which the teacher never drives.
+        replicas: processes whose games are counted too, by all alike.
 
     Attributes:
         frames: frames played so far.
@@ -33,8 +35,9 @@ class GameHistory:
         free_finished: those among them that the teacher never drove.
     """
 
-    def __init__(self, free: NDArray[np.bool_]) -> None:
+    def __init__(self, free: NDArray[np.bool_], replicas: Replicas = ALONE) -> None:
         self._free = free
+        self.replicas = replicas
         self.frames = 0
         self.finished = self.free_finished = 0
         self._returns = np.zeros(free.size)
@@ -47,24 +50,35 @@ class GameHistory:
     def add(self, who: NDArray[np.uint8], step: Step) -> None:
         """Account for a decision of every game, ``who`` ``(N,)`` being its driver."""
         games = np.arange(who.size)
-        self.frames += who.size if step.ticks is None else int(step.ticks.sum())
+        frames = who.size if step.ticks is None else int(step.ticks.sum())
         self._returns += step.reward
         self._made[games, who] += 1.0
+        finished: list[list[float]] = []
         if step.game_over.any():
-            for game in np.flatnonzero(step.game_over):
-                self._finish(int(game), step)
+            finished = [self._result(int(game), step) for game in np.flatnonzero(step.game_over)]
             self.forget(step.game_over)
+        news = self.replicas.gather((frames, finished))
+        self.frames += sum(frames for frames, _ in news)
+        for _, results in news:
+            for result in results:
+                self._note(*result)
 
-    def _finish(self, game: int, step: Step) -> None:
+    def _result(self, game: int, step: Step) -> list[float]:
+        """What ``_note`` takes."""
         shares = self._made[game] / self._made[game].sum()
-        self._recent.append([float(self.frames), float(self._returns[game]), *shares.tolist()])
+        level = 0.0 if step.level is None else float(step.level[game])
+        own = (float(self._free[game]), float(step.score[game]), level)
+        return [*own, float(self._returns[game]), *shares.tolist()]
+
+    def _note(self, free: float, score: float, level: float, *returned: float) -> None:
+        """Count a finished game: whether it was free, its end, its return and driver's shares."""
+        self._recent.append([float(self.frames), *returned])
         del self._recent[:-RECENT_GAMES]
         self.finished += 1
-        if not self._free[game]:
+        if not free:
             return
         self.free_finished += 1
-        level = 0.0 if step.level is None else float(step.level[game])
-        self._free_games.append([float(self.frames), float(step.score[game]), level])
+        self._free_games.append([float(self.frames), score, level])
         oldest = self.frames - max(WINDOWS.values())
         while len(self._free_games) > RECENT_GAMES and self._free_games[0][0] <= oldest:
             del self._free_games[0]

@@ -51,6 +51,7 @@ from .playing import Playing
 from .policies import POLICIES, policy_class
 from .rates import Rates
 from .replay import ReplayBuffer
+from .replicas import ALONE, Replicas
 from .reporting import Reporting
 from .schedules import Schedules, Table
 from .vector_adapter import as_vec_env
@@ -103,6 +104,8 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         teacher_score: mean score of the teacher, for the imitation gate; used if the
             configuration gives none.
         on_metrics: called with each line of metrics, every ``run.log_interval`` decisions.
+        replicas: processes that train the same network, each with its own environments and its
+            part of the rows (``data_parallel.join()``); all of them must call the same methods.
 
     Attributes:
         last_metrics: the last line of metrics.
@@ -154,6 +157,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         teacher: Labeller | None = None,
         teacher_score: float = 1.0,
         on_metrics: Callable[[dict[str, float]], None] | None = None,
+        replicas: Replicas = ALONE,
         _init_setup_model: bool = True,
     ) -> None:
         arguments = {
@@ -192,6 +196,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         if exploration_fraction is None and config is None:
             exploration_fraction = EXPLORATION_FRACTION
         self.exploration_fraction = checked_fraction(exploration_fraction)
+        self.replicas = replicas
         self.teacher = teacher
         self.teacher_score = self.config.teacher.score or teacher_score
         self.on_metrics = on_metrics
@@ -235,7 +240,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
                 f"LaneQPolicy needs Tempest's features, and the observation is "
                 f"{self.observation_space}; use MlpQPolicy"
             )
-        self.learner = Learner(self.layout, config, self.device)
+        self.learner = Learner(self.layout, config, self.device, self.replicas)
         self.policy = self.policy_class(
             self.observation_space,
             self.action_space,
@@ -358,7 +363,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         callback.on_rollout_start()
         step = self.num_timesteps
         self.collector.collect(self.expert_ratio(step), self.curriculum.epsilon(step))
-        self.num_timesteps += env.num_envs
+        self.num_timesteps += env.num_envs * self.replicas.size
         self.vector_steps += 1
         self.curriculum.observe(self.num_timesteps, self.collector, self.teacher_score)
         if self.vector_steps % self.config.learner.train_freq == 0:
@@ -391,9 +396,9 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             rate = self.learning_rate_at(step)
             errors = self.learner.update(batch, rate, weight, remedies.accumulation)
             self.replay.update_priorities(batch.rows, errors)
-            ages = self.replay.ages(batch.rows)
-            self.learner.metrics.mean("sample_age", torch.as_tensor(ages).double().mean())
-            self.learner.metrics.highest("sample_age_max", torch.as_tensor(ages).max())
+            ages = torch.as_tensor(self.replay.ages(batch.rows)) * self.replicas.size
+            self.learner.metrics.mean("sample_age", ages.double().mean())
+            self.learner.metrics.highest("sample_age_max", ages.max())
         self._n_updates = self.learner.updates
 
     def learning_rate_at(self, step: int) -> float:

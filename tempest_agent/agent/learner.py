@@ -19,6 +19,7 @@ from .inference import InferenceCopy
 from .metrics import Metrics
 from .networks import Heads, Layout, QNetwork
 from .replay_rows import DRIVER_NAMES, Batch, Column, to_device
+from .replicas import ALONE, Replicas
 from .rescaling import restore
 from .spinner import nearest_knot
 from .target_network import Followers
@@ -53,10 +54,6 @@ def _usable_labels(batch: Batch) -> Any:
     return batch.labelled & (batch.zap_legal | (batch.label_buttons < ZAP_PAIRS[0]))
 
 
-def _at_least_one(count: Tensor | float) -> Tensor | float:
-    return count.clamp(min=1.0) if isinstance(count, Tensor) else max(count, 1.0)
-
-
 class Learner:
     """The networks, their optimiser, and the update.
 
@@ -64,10 +61,18 @@ class Learner:
         layout: of the observation.
         config: the whole configuration.
         device: where networks live and updates run.
+        replicas: processes whose batches belong to the same update.
     """
 
-    def __init__(self, layout: Layout, config: Config, device: torch.device) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        config: Config,
+        device: torch.device,
+        replicas: Replicas = ALONE,
+    ) -> None:
         learner = config.learner
+        self.replicas = replicas
         self.layout = layout
         self.config = config
         self.learner = learner
@@ -92,6 +97,7 @@ class Learner:
             resolve_precision(learner.precision, device),
             device,
             learner.max_skipped_updates,
+            replicas=replicas,
         )
         self._make_copies()
         self.updates = 0
@@ -153,9 +159,8 @@ class Learner:
         The first half of ``update``.
         """
         count = len(batch.rows)
-        usable = _usable_labels(batch)
-        # Not read back from the device, which would make this wait for the update before it.
-        labels = usable.sum() if isinstance(usable, Tensor) else float(np.count_nonzero(usable))
+        rows_of_all = count * self.replicas.size
+        labels = self._labels(batch) if self._imitates(imitation) else 1.0
         # array_split semantics: the first parts are one row longer when it does not divide.
         micro_batches = self.learner.gradient_accumulation_steps * accumulation
         parts = torch.tensor_split(torch.arange(count), micro_batches)
@@ -163,13 +168,24 @@ class Learner:
         self.accumulator.begin()
         for part in parts:
             first, last = int(part[0]), int(part[-1]) + 1
-            share = (last - first) / count
+            share = (last - first) / rows_of_all
             piece = batch.part(first, last)
             rows = self._rows(piece, self._targets(piece))
             loss, error = self._loss(rows, imitation, labels * share)
             self.accumulator.backward(loss, share)
             errors[first:last] = error
         return errors
+
+    def _imitates(self, imitation: float) -> bool:
+        return imitation > 0 and self.learner.imitation != "none"
+
+    def _labels(self, batch: Batch) -> Tensor | float:
+        """Usable labels of the whole update, at least 1."""
+        usable = _usable_labels(batch)
+        # Not read back from the device, which would make this wait for the update before it.
+        if isinstance(usable, Tensor):
+            return self.replicas.total(usable.sum()).clamp(min=1.0)
+        return max(self.replicas.total(float(np.count_nonzero(usable))), 1.0)
 
     def _settle(self) -> None:
         """Take back the last update if it turns out to have been skipped."""
@@ -253,7 +269,7 @@ class Learner:
         loss = (row_loss * rows.weight).mean()
         predicted = distribution.mean(numbers)
         self._record(rows, restore(predicted.detach(), self.learner.value_rescaling), row_loss)
-        if imitation > 0 and self.learner.imitation != "none":
+        if self._imitates(imitation):
             loss = loss + self.learner.imitation_weight * imitation * self._imitation(
                 rows, heads, labels
             )
@@ -279,7 +295,7 @@ class Learner:
             each = cross_entropy(heads.values, rows.legal, alike, learner.imitation_temperature)
         each = torch.where(usable > 0, each, 0.0)
         self.metrics.mean("imitation_loss", each.sum(), usable.sum().detach())
-        return each.sum() / _at_least_one(labels)
+        return each.sum() / labels
 
     def _spinner_loss(
         self, rows: _Rows, heads: Heads, proposals: Tensor, imitation: float

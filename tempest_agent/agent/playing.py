@@ -30,13 +30,18 @@ class Playing:
         config, layout, num_games = self.config, self.layout, self.games.num_games
         seeds = np.random.SeedSequence(config.run.seed).generate_state(3)
         self.replay = make_replay(config, layout, num_games, int(seeds[0]), self.device)
-        drivers = Drivers(num_games, config.teacher, config.exploration, int(seeds[1]), layout)
+        rank, size = self.replicas.rank, self.replicas.size
+        self.replay.highest = self.replicas.highest
+        drivers = Drivers(
+            num_games, config.teacher, config.exploration, int(seeds[1]), layout, rank, size
+        )
         self.collector = Collector(self._source(drivers), self.replay, layout.fire_and_zap)
+        self.collector.history.replicas = self.replicas
         self.curriculum = Curriculum(config, drivers.free)
         self.curriculum.schedules = self.schedules
         self.curriculum.start_levels.apply(self.games)
         self.episodes = Episodes(num_games)
-        self._rates = Rates(self.batch_size)
+        self._rates = Rates(self.batch_size * size)
 
     def _source(self: HybridDQN, drivers: Drivers) -> Source:  # type: ignore[misc]
         """Who plays the present games."""

@@ -20,16 +20,31 @@ from .replay import EXPERT, ReplayBuffer, Rows
 from .tempest_games import ZAP_LEGAL_FEATURE
 
 
-def prefill(replay: ReplayBuffer, episodes: Iterable[Episode], game: GameConfig, most: int) -> int:
-    """Store up to ``most`` decisions of ``episodes``, and return how many were stored.
+def prefill(
+    replay: ReplayBuffer,
+    episodes: Iterable[Episode],
+    game: GameConfig,
+    most: int,
+    part: int = 0,
+    parts: int = 1,
+) -> int:
+    """Store up to ``most`` decisions of ``episodes``, and return how many that were in all parts.
 
     The decisions are laid out in the replay's columns, equally many in each.  Where a column
     ends within a game, the game counts as cut there, with a bootstrap on what came next.
 
+    Args:
+        replay: is filled.
+        episodes: where from.
+        game: settings of the run.
+        most: decisions that are stored at most.
+        part, parts: the columns are ``part``, ``part + parts``, ... of all that are to be filled
+            with ``most`` decisions.
+
     Raises:
         UserError: there is less than one decision for every column.
     """
-    columns = replay.num_envs
+    columns = replay.num_envs * parts
     chosen, count = _first(episodes, most)
     length = count // columns
     if length == 0:
@@ -42,6 +57,7 @@ def prefill(replay: ReplayBuffer, episodes: Iterable[Episode], game: GameConfig,
     order = np.arange(columns * length).reshape(columns, length)
     rows["truncated"][order[:, -1]] |= ~rows["terminated"][order[:, -1]]
     rows["episode_start"][order[:, 0]] = True
+    order = order[part::parts]
     for step in range(length):
         replay.add(Rows(**{name: column[order[:, step]] for name, column in rows.items()}))
     return columns * length

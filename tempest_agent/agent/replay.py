@@ -32,7 +32,7 @@ total, so no region of the buffer is missed by chance.  A new row has the larges
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -80,6 +80,10 @@ SMALL_COLUMNS = ("spin", "buttons", "reward", "flags", "label_spin", "label_butt
 
 _EXPERT_TRIES = 50
 """Rounds of draws after which a batch goes without some of its teacher's rows: they are rare."""
+
+
+def _itself(value: Any) -> Any:
+    return value
 
 
 class ReplayBuffer:
@@ -156,6 +160,8 @@ class ReplayBuffer:
         self.random = np.random.default_rng(seed)
         self.tree: Any = self._make_tree(length * num_envs) if prioritised else None
         self.largest_error: Any = 1.0
+        self.highest: Callable[[Any], Any] = _itself
+        """The largest of a number here and in the replays that the same updates draw from."""
         self._columns = np.arange(num_envs)
 
     def _check_memory(self, rows: int) -> None:
@@ -322,7 +328,7 @@ class ReplayBuffer:
             rows = self.tree.sample(count, self.random)
             chance = self.tree.priorities[rows] / self.tree.total
             raw = (chance * len(self)) ** -importance
-            weights = (raw / raw.max()).astype(np.float32)
+            weights = (raw / self.highest(raw.max())).astype(np.float32)
         if self.expert_share > 0.0:
             self._add_experts(rows, weights)
         return self._batch(rows, weights)

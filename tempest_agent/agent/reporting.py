@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .env_games import EnvGames
+from .rank_figures import share_figures
 from .targets import return_bound
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Reporting:
     def write_metrics(self: HybridDQN) -> dict[str, float]:  # type: ignore[misc]
         """One line of metrics to the logger and to ``on_metrics``; running figures begin anew."""
         step, updates = self.num_timesteps, self.learner.updates
+        share_figures(self)
         figures: dict[str, float] = {
             "steps": float(step),
             "updates": float(updates),
@@ -46,7 +48,7 @@ class Reporting:
             "epsilon": float(self.collector.drivers.epsilon(self.curriculum.epsilon(step)).mean()),
             "imitation_gate": self.imitation_gate(),
             "return_bound": return_bound(self.collector.largest_reward, self.gamma),
-            "replay_size": float(len(self.replay)),
+            "replay_size": float(len(self.replay) * self.replicas.size),
             "replay_fill": self.replay.filled / self.replay.length,
         }
         figures |= self.curriculum.figures(step)
@@ -56,7 +58,8 @@ class Reporting:
         }
         figures |= self.collector.read() | self.learner.metrics.read()
         figures |= self._rates.read(step, self.collector.history.frames, updates)
-        self.last_metrics = figures
+        # The same in all processes, to the last bit: the guard acts on them.
+        self.last_metrics = figures = self.replicas.gather(figures)[0]
         for event in self.guard.observe(figures):
             if self.on_guard is None:
                 log.warning("%s", event)

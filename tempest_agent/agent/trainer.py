@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 
-from tempest_agent.config import Config, ConfigError, from_dict
+from tempest_agent.config import Config, ConfigError, from_dict, to_dict
 from tempest_agent.errors import UserError, unknown_name
 from tempest_agent.experts import TEACHER_NAMES, make_teacher
 
@@ -39,10 +39,13 @@ from .checkpoint import (
     write_checkpoint,
     write_replay,
 )
+from .data_parallel import share_of
 from .games import Games, Labeller
 from .hybrid_dqn import HybridDQN
 from .network_size import NetworkSize, size_of
 from .policies import policy_name
+from .rank_exchange import collect_run, deal_run, share_networks
+from .replicas import ALONE, Replicas
 from .tempest_games import TempestGames, TempestTeacher
 from .vec_env import GamesVecEnv
 
@@ -62,6 +65,8 @@ class Trainer:
         on_checkpoint: gets the path of every checkpoint as soon as it is complete.
         games: what is played; the arcade's games if left out.
         teacher: labels and drives; the configured one if left out.
+        replicas: processes that make the run together (see ``data_parallel``); ``config`` is that
+            of the whole run, and ``games`` those of this process.
 
     Raises:
         UserError: an unknown teacher, a device that is not there, a replay that cannot fit.
@@ -76,24 +81,29 @@ class Trainer:
         on_checkpoint: Callable[[Path], None] | None = None,
         games: Games | None = None,
         teacher: Labeller | None = None,
+        replicas: Replicas = ALONE,
     ) -> None:
         self._check_device(config.run.device)
+        replicas.require_device(config.run.device)
         self.config = config
+        self.replicas = replicas
         self.folder = run_dir / "checkpoints"
         self.on_checkpoint = on_checkpoint
-        self.stop_requested = False
+        self.stop_requested = self.stopped = False
         self.best_score: float | None = None
         self.last_checkpoint: Path | None = None
         torch.set_num_threads(config.run.threads)
+        share = share_of(config, replicas)
         if games is None:
-            games = TempestGames(config.run.num_envs, config.game, config.run.seed)
-            teacher = teacher or _teacher(config)
+            games = TempestGames(share.run.num_envs, config.game, share.run.seed)
+            teacher = teacher or _teacher(share)
         self.algorithm = HybridDQN(
             policy_name(config.network.encoder),
             GamesVecEnv(games),
-            config=config,
+            config=share,
             teacher=teacher,
             on_metrics=on_metrics,
+            replicas=replicas,
         )
         # Lines of metrics go to ``on_metrics``; SB3's own outputs would repeat them.
         self.algorithm.set_logger(Logger(None, []))
@@ -112,6 +122,7 @@ class Trainer:
         on_checkpoint: Callable[[Path], None] | None = None,
         games: Callable[[Config], Games] | None = None,
         teacher: Labeller | None = None,
+        replicas: Replicas = ALONE,
     ) -> Trainer:
         """Go on with a run exactly where its checkpoint was taken.
 
@@ -125,6 +136,8 @@ class Trainer:
             on_checkpoint: as in the constructor.
             games: makes what is played from the configuration; the arcade's games if left out.
             teacher: labels and drives; the configured one if left out.
+            replicas: as in the constructor, as many as before or not.  Only the first reads files;
+                the others call ``follow``.
 
         Raises:
             UserError: no usable checkpoint, or one that does not fit this version.
@@ -145,6 +158,7 @@ class Trainer:
                 device=_device_here(config.run.device) if device is None else device,
             )
             config = dataclasses.replace(config, run=run)
+            replicas.broadcast({"config": to_dict(config), "content": content})
             trainer = cls(
                 config,
                 path.parent.parent,
@@ -152,9 +166,9 @@ class Trainer:
                 on_checkpoint=on_checkpoint,
                 games=None if games is None else games(config),
                 teacher=teacher,
+                replicas=replicas,
             )
-            replay = trainer._find_replay(path, content)
-            trainer.algorithm.load_state_dict(content, replay)
+            trainer._go_on(content, trainer._find_replay(path, content))
         except (KeyError, TypeError, ValueError, RuntimeError, ConfigError) as error:
             raise UserError(
                 f"{path} does not fit this version of tempest-agent "
@@ -162,8 +176,42 @@ class Trainer:
             ) from error
         trainer.folder = path.parent
         trainer.best_score = content["best_score"]
-        trainer._started = True
         return trainer
+
+    @classmethod
+    def follow(
+        cls,
+        replicas: Replicas,
+        *,
+        games: Callable[[Config], Games] | None = None,
+        teacher: Labeller | None = None,
+    ) -> Trainer:
+        """The trainer of a process that is not the first: begins or goes on as the first does.
+
+        Args:
+            replicas: as in the constructor.
+            games: as in ``resume``.
+            teacher: as in ``resume``.
+
+        Raises:
+            UserError: the first has ended, or what it does is not possible here.
+        """
+        plan = replicas.broadcast(None)
+        config = from_dict(plan["config"])
+        own = None if games is None else games(config)
+        trainer = cls(config, Path(), games=own, teacher=teacher, replicas=replicas)
+        if plan["content"] is not None:
+            trainer._go_on(plan["content"], None)
+        return trainer
+
+    def announce(self) -> None:
+        """Tell the others, who wait in ``follow``, about the run that begins here."""
+        self.replicas.broadcast({"config": to_dict(self.config), "content": None})
+
+    def _go_on(self, content: dict[str, Any], replay: dict[str, NDArray[Any]] | None) -> None:
+        """Take over a checkpoint; ``replay`` is asked only of the first process."""
+        self.algorithm.load_state_dict(*deal_run(self.algorithm, content, replay))
+        self._started = True
 
     def start_from(self, path: Path) -> None:
         """Begin with the networks of the checkpoint ``path``; all else, optimiser too, is new.
@@ -207,6 +255,7 @@ class Trainer:
         """
         algorithm = self.algorithm
         if not self._started:
+            share_networks(algorithm)
             self._measure_teacher()
             self.take_demonstrations()
         began, steps, updates = time.perf_counter(), self.steps, algorithm.learner.updates
@@ -216,7 +265,7 @@ class Trainer:
             self._started = True
         seconds = max(time.perf_counter() - began, 1e-9)
         trained = algorithm.learner.updates - updates
-        if left > 0 or self.last_checkpoint is None:
+        if left > 0 or self.replicas.any(self.last_checkpoint is None and self.replicas.is_first):
             self.save()
         curriculum, drivers = algorithm.curriculum, algorithm.collector.drivers
         return {
@@ -227,7 +276,7 @@ class Trainer:
             "checkpoint": str(self.last_checkpoint),
             "expert_ratio": algorithm.expert_ratio(self.steps),
             "epsilon": float(drivers.epsilon(curriculum.epsilon(self.steps)).mean()),
-            "stopped": self.stop_requested,
+            "stopped": self.stop_requested or self.stopped,
         }
 
     def save(self) -> Path:
@@ -239,18 +288,17 @@ class Trainer:
         Raises:
             UserError: the folder cannot be written; earlier checkpoints are untouched.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
         step = self.steps
         path = self.folder / f"step_{step}.pt"
+        run = self.config.run
+        content, rows = collect_run(self.algorithm, self.config, run.save_replay)
+        if not self.replicas.is_first:
+            return path
+        self.folder.mkdir(parents=True, exist_ok=True)
         stamp = uuid.uuid4().hex
-        snapshot = f"replay_{step}.npz" if self.config.run.save_replay else None
-        if snapshot is not None:
-            write_replay(
-                self.folder / snapshot,
-                stamp,
-                self.algorithm.replay.arrays(),
-                compressed=self.config.run.compress_replay,
-            )
+        snapshot = None if rows is None else f"replay_{step}.npz"
+        if rows is not None and snapshot is not None:
+            write_replay(self.folder / snapshot, stamp, rows, compressed=run.compress_replay)
         score = self.algorithm.collector.free_score
         is_best = score is not None and (self.best_score is None or score > self.best_score)
         if is_best:
@@ -258,7 +306,7 @@ class Trainer:
         guard = self.algorithm.guard
         if guard.is_well:
             guard.good_step = step
-        content = self.algorithm.state_dict()
+        content["guard"] = guard.state_dict()
         content["best_score"] = self.best_score
         content["snapshot"] = {
             "file": snapshot,
@@ -278,6 +326,14 @@ class Trainer:
         return path
 
     def _roll_back(self) -> int | None:
+        """Go back to the last good checkpoint, in all processes; its step, if there is one."""
+        replicas = self.replicas
+        step = replicas.gather(self._load_good() if replicas.is_first else None)[0]
+        if step is not None:
+            share_networks(self.algorithm)
+        return step
+
+    def _load_good(self) -> int | None:
         """Networks and optimiser of the last good checkpoint; games, replay and counters stay."""
         wanted = self.algorithm.guard.good_step
         for path in (self.folder / GOOD, self.folder / f"step_{wanted}.pt"):
@@ -313,7 +369,9 @@ class Trainer:
         teacher, config = self.algorithm.teacher, self.config
         wanted = config.teacher.score == 0 and config.learner.imitation != NO_IMITATION
         if wanted and isinstance(teacher, TempestTeacher):
-            self.algorithm.teacher_score = measure_teacher(config, teacher)
+            first = self.replicas.is_first
+            score = measure_teacher(config, teacher) if first else 0.0
+            self.algorithm.teacher_score = self.replicas.gather(score)[0]
 
     def take_demonstrations(self) -> None:
         """Fill the replay with ``replay.demonstrations``, if any; once, and ``run`` does it too.
@@ -331,8 +389,9 @@ class Trainer:
         from .prefill import prefill
 
         most = int(replay.capacity * replay.demonstrations_share)
+        part, parts = self.replicas.rank, self.replicas.size
         episodes = load_demonstrations(replay.demonstrations, game.frame_skip, game.input_delay)
-        count = prefill(self.algorithm.replay, episodes, game, most)
+        count = prefill(self.algorithm.replay, episodes, game, most, part, parts)
         log.info("%d decisions of %s are in the replay", count, replay.demonstrations)
 
     @staticmethod
@@ -363,11 +422,12 @@ class _Checkpoints(BaseCallback):
         trainer = self.trainer
         every = trainer.config.run.checkpoint_interval
         before = trainer.steps - trainer.config.run.num_envs
+        trainer.stopped = trainer.replicas.any(trainer.stop_requested)
         # The last checkpoint of a run is written by ``run``, after the last updates.
-        last = trainer.stop_requested or trainer.steps >= trainer.config.run.steps
+        last = trainer.stopped or trainer.steps >= trainer.config.run.steps
         if trainer.steps // every != before // every and not last:
             trainer.save()
-        return not trainer.stop_requested
+        return not trainer.stopped
 
 
 def measure_teacher(config: Config, teacher: Labeller) -> float:

@@ -22,6 +22,8 @@ from tempest_agent.commands.parameters import COUNT, SEED
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
+    from tempest_agent.agent.replicas import Replicas
+    from tempest_agent.config import Config
     from tempest_agent.training import Session
 
 EXIT_INTERRUPTED = 130
@@ -107,11 +109,17 @@ def train(
     chosen += _machine_settings(**machine_options)
     with only_results_on_stdout():
         if resume is None:
-            session = _new(source, [*chosen, *overrides], run_dir, eval_games, verbose, start)
+            config = _config(source, [*chosen, *overrides])
         else:
             _refuse_changes(context)
+        replicas = _meet_ranks()
+        if not replicas.is_first:
+            context.exit(_follow(replicas))
+        if resume is None:
+            session = _new(config, run_dir, eval_games, verbose, start, replicas)
+        else:
             path = None if resume == NEWEST else Path(resume)
-            session = _resumed(path or run_dir, steps, eval_games, device, verbose)
+            session = _resumed(path or run_dir, steps, eval_games, device, verbose, replicas)
         result = session.run()
     if as_json:
         print_json(result)
@@ -189,29 +197,50 @@ def _machine_settings(
     return settings
 
 
+def _config(source: str | None, overrides: list[str]) -> Config:
+    from tempest_agent.config import ConfigError, load_config
+
+    try:
+        return load_config(source, overrides)
+    except ConfigError as error:
+        raise UserError(str(error)) from error
+
+
+def _meet_ranks() -> Replicas:
+    """The other processes of the run, where ``torchrun`` has started several."""
+    from tempest_agent.agent.data_parallel import join
+
+    return join()
+
+
+def _follow(replicas: Replicas) -> int:
+    """Do what a rank does that is not the first; the exit code."""
+    from tempest_agent.training import follow
+
+    return EXIT_INTERRUPTED if follow(replicas) else 0
+
+
 def _new(
-    source: str | None,
-    overrides: list[str],
+    config: Config,
     run_dir: Path | None,
     eval_games: int,
     verbose: bool,
     start: Path | None,
+    replicas: Replicas,
 ) -> Session:
-    from tempest_agent.config import ConfigError, load_config
-
-    try:
-        config = load_config(source, overrides)
-    except ConfigError as error:
-        raise UserError(str(error)) from error
-
     from tempest_agent.training import Session
 
-    return Session.new(config, run_dir, eval_games, verbose, start)
+    return Session.new(config, run_dir, eval_games, verbose, start, replicas=replicas)
 
 
 def _resumed(
-    path: Path | None, steps: int | None, eval_games: int, device: str | None, verbose: bool
+    path: Path | None,
+    steps: int | None,
+    eval_games: int,
+    device: str | None,
+    verbose: bool,
+    replicas: Replicas,
 ) -> Session:
     from tempest_agent.training import Session
 
-    return Session.resumed(path, steps, eval_games, device, verbose)
+    return Session.resumed(path, steps, eval_games, device, verbose, replicas=replicas)
