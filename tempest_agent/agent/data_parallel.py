@@ -38,7 +38,8 @@ play meanwhile."""
 TIMEOUT_VARIABLE = "TEMPEST_RANK_TIMEOUT"
 
 _HEAD, _LENGTH = 512, 8
-"""Bytes of the first message of ``gather``, and those in it that tell the length."""
+"""Bytes of the first message of ``gather``, and those in it that tell the length of the value
+and, the last one, whether this rank was asked to stop."""
 _PIECE = 1 << 26
 _VARIABLES = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 
@@ -145,6 +146,7 @@ class Ranks(Replicas):
 
     def __init__(self, rank: int, size: int, local: int = 0) -> None:
         self.rank, self.size, self.local = rank, size, local
+        self._asked = self._stops = False
 
     def require_device(self, device: str) -> None:
         """As in ``Replicas``; every rank of a machine needs a GPU of its own."""
@@ -158,16 +160,19 @@ class Ranks(Replicas):
     def gather(self, value: Value) -> list[Value]:
         """As in ``Replicas``; a short value takes one message."""
         data = json.dumps(value).encode()
-        head = len(data).to_bytes(_LENGTH, "little") + data[: _HEAD - _LENGTH]
+        number = len(data).to_bytes(_LENGTH - 1, "little") + bytes([self._asked])
+        head = number + data[: _HEAD - _LENGTH]
         heads = self._gather_bytes(head, _HEAD)
-        lengths = [int.from_bytes(each[:_LENGTH], "little") for each in heads]
+        self._stops = self._stops or any(each[_LENGTH - 1] for each in heads)
+        lengths = [int.from_bytes(each[: _LENGTH - 1], "little") for each in heads]
         rest = max(lengths) - (_HEAD - _LENGTH)
         tails = self._gather_bytes(data[_HEAD - _LENGTH :], rest) if rest > 0 else [b""] * self.size
         whole = (head[_LENGTH:] + tail for head, tail in zip(heads, tails, strict=True))
         return [json.loads(each[:length]) for each, length in zip(whole, lengths, strict=True)]
 
-    def any(self, flag: bool) -> bool:
-        return any(self.gather(flag))
+    def stops(self, asked: bool) -> bool:
+        self._asked = self._asked or asked
+        return self._stops
 
     def broadcast(self, tree: Any) -> Any:
         if self.is_first:

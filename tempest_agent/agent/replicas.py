@@ -37,9 +37,12 @@ class Replicas:
         """``value`` of every process, in their order; plain types that JSON knows."""
         return [value]
 
-    def any(self, flag: bool) -> bool:
-        """Whether ``flag`` is set in at least one process."""
-        return flag
+    def stops(self, asked: bool) -> bool:
+        """Whether any process was ``asked`` to stop: the same answer in all of them.
+
+        Takes no message of its own: the answer is as of the last ``gather``.
+        """
+        return asked
 
     def broadcast(self, tree: Any) -> Any:
         """``tree`` of the first process in all of them: tensors, arrays and plain types."""

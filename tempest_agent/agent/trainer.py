@@ -265,7 +265,7 @@ class Trainer:
             self._started = True
         seconds = max(time.perf_counter() - began, 1e-9)
         trained = algorithm.learner.updates - updates
-        if left > 0 or self.replicas.any(self.last_checkpoint is None and self.replicas.is_first):
+        if left > 0 or self.replicas.gather(self.last_checkpoint is None)[0]:
             self.save()
         curriculum, drivers = algorithm.curriculum, algorithm.collector.drivers
         return {
@@ -422,7 +422,7 @@ class _Checkpoints(BaseCallback):
         trainer = self.trainer
         every = trainer.config.run.checkpoint_interval
         before = trainer.steps - trainer.config.run.num_envs
-        trainer.stopped = trainer.replicas.any(trainer.stop_requested)
+        trainer.stopped = trainer.replicas.stops(trainer.stop_requested)
         # The last checkpoint of a run is written by ``run``, after the last updates.
         last = trainer.stopped or trainer.steps >= trainer.config.run.steps
         if trainer.steps // every != before // every and not last:
