@@ -22,11 +22,15 @@ from fake_games import FakeGames, FakeTeacher
 from tempest_agent.agent.checkpoint import newest_checkpoint, read_checkpoint
 from tempest_agent.agent.data_parallel import TIMEOUT_VARIABLE, Ranks, join, seed_of, share_of
 from tempest_agent.agent.drivers import free_games, ladder
+from tempest_agent.agent.prefill import prefill
 from tempest_agent.agent.rank_states import merge_arrays, split_arrays
+from tempest_agent.agent.replay import ReplayBuffer
 from tempest_agent.agent.replicas import ALONE
 from tempest_agent.agent.trainer import Trainer
 from tempest_agent.cli import cli
-from tempest_agent.config import from_dict, load_config
+from tempest_agent.config import GameConfig, from_dict, load_config
+from tempest_agent.demonstrations import Episode
+from tempest_agent.envs.feature_layout import NUM_FEATURES
 from tempest_agent.errors import UserError
 
 HERE = Path(__file__).parent
@@ -173,6 +177,12 @@ def test_a_stop_that_one_rank_is_asked_for_stops_all(both: list[dict[str, Any]])
     assert two_ranks.STOP <= first["steps"] <= two_ranks.STOP + 64
 
 
+def test_all_go_back_to_the_last_good_checkpoint_of_the_first(both: list[dict[str, Any]]) -> None:
+    for each in both:
+        assert each["rolled back"]["step"] == 2400
+        assert_equal(each["rolled back"]["weights"], each["run"]["weights"])
+
+
 def test_as_many_ranks_go_on_exactly(both: list[dict[str, Any]]) -> None:
     for each in both:
         whole, rest = each["run"], each["resumed"]
@@ -239,6 +249,29 @@ def test_replays_are_merged_and_shared_out_by_columns() -> None:
     assert whole["priorities"][7] == parts[1]["priorities"][3]
     for rank in range(2):
         assert_equal(split_arrays(whole, rank, 2), parts[rank])
+
+
+def test_demonstrations_are_shared_out_by_columns() -> None:
+    random = np.random.default_rng(0)
+
+    def replay(games: int) -> ReplayBuffer:
+        return ReplayBuffer(400, games, NUM_FEATURES, n_steps=3, gamma=0.5)
+
+    episodes = [
+        Episode(
+            codes=random.integers(-9, 9, (length + 1, NUM_FEATURES)).astype(np.int8),
+            spin=np.arange(length, dtype=np.int8), buttons=np.ones(length, np.uint8),
+            points=np.arange(length), died=np.zeros(length, np.bool_), terminated=True,
+        )
+        for length in (30, 20, 25)
+    ]  # fmt: skip
+    whole = replay(4)
+    assert prefill(whole, episodes, GameConfig(), 70) == 68
+    for rank in range(2):
+        part = replay(2)
+        assert prefill(part, episodes, GameConfig(), 70, rank, 2) == 68
+        assert part.filled == whole.filled == 17
+        assert_equal(split_arrays(whole.arrays(), rank, 2), part.arrays())
 
 
 def test_shares_add_up() -> None:
@@ -351,7 +384,9 @@ def test_torchrun_trains_and_one_killed_rank_ends_all(
     result = CliRunner().invoke(cli, arguments)
     assert result.exit_code == 0, result.output
     assert f"{step + 64:,} of {step + 64:,}" in result.output
-    assert (Path("run") / "metrics.csv").read_text().count("steps") == 1
+    lines = Path("run/metrics.csv").read_text().splitlines()[1:]
+    steps_logged = [int(line.partition(",")[0]) for line in lines]
+    assert steps_logged == sorted(set(steps_logged))
 
 
 def children(pid: int) -> list[int]:

@@ -36,7 +36,8 @@ UPDATES = 6
 SKIPPED = (2, 4)
 RUN = (
     *SMALL, "run.steps=2400", "run.log_interval=400", "replay.prioritised=true",
-    "run.keep_checkpoints=9", "run.checkpoint_interval=800", "exploration.epsilon_max=0.5", "learner.munchausen=0.1",
+    "run.keep_checkpoints=9", "run.checkpoint_interval=800", "exploration.epsilon_max=0.5",
+    "learner.munchausen=0.1",
 )  # fmt: skip
 STOP = 1200
 
@@ -89,13 +90,25 @@ def games(config: Config, replicas: Replicas) -> FakeGames:
     return FakeGames(config.run.num_envs // replicas.size, 10 + replicas.rank)
 
 
-def run_of(folder: Path, replicas: Replicas, stop: bool) -> dict[str, Any]:
-    """A run to its end, or until the last rank is asked to stop; every rank's view of it."""
+def trainer_of(folder: Path, replicas: Replicas) -> Trainer:
     config = load_config(None, RUN)
-    trainer = Trainer(
+    return Trainer(
         config, folder, games=games(config, replicas), teacher=FakeTeacher(), replicas=replicas
     )
+
+
+def run_of(folder: Path, replicas: Replicas, stop: bool) -> dict[str, Any]:
+    """A run to its end, or until the last rank is asked to stop; every rank's view of it."""
+    trainer = trainer_of(folder, replicas)
     return finish(trainer, stop and replicas.rank == replicas.size - 1)
+
+
+def rolled_back(folder: Path, replicas: Replicas) -> dict[str, Any]:
+    """What new networks are after the guard has gone back to the end of a run."""
+    trainer = trainer_of(folder, replicas)
+    trainer.algorithm.guard.good_step = 2400
+    step = trainer.algorithm.guard.remedies.restore()
+    return {"step": step, "weights": view(trainer.algorithm)["weights"]}
 
 
 def resumed(folder: Path, replicas: Replicas) -> dict[str, Any]:
@@ -178,6 +191,7 @@ def everything(folder: Path) -> dict[str, Any]:
         found[f"gradients {kind}"] = gradients(learner_of(kind, ranks()), mine)
         found[f"updates {kind}"] = updated(learner_of(kind, ranks()), part)
     found["run"] = run_of(folder / "run", ranks(), stop=False)
+    found["rolled back"] = rolled_back(folder / "run", ranks())
     found["stopped"] = run_of(folder / "stopped", ranks(), stop=True)
     found["resumed"] = resumed(folder / "stopped", ranks())
     found["from one"] = resumed(folder / "one", ranks())

@@ -108,7 +108,8 @@ def share_of(config: Config, replicas: Replicas) -> Config:
         if value % size:
             fitting = (value // size + 1) * size
             raise UserError(
-                f"{name}={value} cannot be shared out evenly to {size} ranks; set {fitting}"
+                f"{name}={value} cannot be shared out evenly to {size} ranks; set {fitting}, or "
+                "start a number of ranks that divides it"
             )
     share = {
         "run": {
