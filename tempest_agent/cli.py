@@ -21,8 +21,13 @@ EXIT_FAULT = 1
 EXIT_USER = 2
 EXIT_INTERRUPTED = 130
 
-OUTSIDE_CAUSES = (errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EPERM)
+OUTSIDE_CAUSES = (
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM,
+)  # fmt: skip
 """System errors that are no fault of the program: a full disk, a folder of somebody else."""
+
+PATH_CAUSES = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
+"""System errors of paths that cannot be what was asked for, wherever they were given."""
 
 MEMORY_SIGNS = ("can't allocate memory", "out of memory")
 
@@ -98,6 +103,8 @@ def _unexpected(error: Exception) -> int:
         what = f" {error.filename}" if error.filename else ""
         advice = "free some space, or use another folder"
         return _complain(f"cannot write{what}: {error.strerror}; {advice}", EXIT_USER)
+    if isinstance(error, OSError) and error.errno in PATH_CAUSES and error.filename:
+        return _complain(f"cannot use {error.filename}: {error.strerror}; check it", EXIT_USER)
     if _out_of_memory(error):
         what = " ".join(str(error).split()) or "memory is used up"
         advice = "use fewer games, or a smaller network, batch or replay"

@@ -36,6 +36,7 @@ from typing import IO, Any
 import yaml
 
 from tempest_agent.errors import UserError
+from tempest_agent.run_lock import LOCK_FILE
 
 RUNS_FOLDER = "runs"
 CONFIG_FILE = "config.yaml"
@@ -78,7 +79,9 @@ def create_run(name: str, seed: int, chosen: Path | None = None) -> Path:
 
 
 def discard_run(run: Path) -> None:
-    """Remove the folder of a run that could not begin; one that holds files stays."""
+    """Remove the folder of a run that could not begin; one that holds files of others stays."""
+    for name in (CONFIG_FILE, RUN_FILE):
+        (run / name).unlink(missing_ok=True)
     for folder in (run / CHECKPOINT_FOLDER, run):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
@@ -248,7 +251,7 @@ def set_aside(path: Path) -> Path:
 def _make_chosen(path: Path) -> Path:
     if path.exists() and not path.is_dir():
         raise UserError(f"--run-dir {path} is a file: give a folder that is new or empty")
-    if path.is_dir() and any(path.iterdir()):
+    if path.is_dir() and not _is_empty(path):
         if (path / RUN_FILE).exists():
             raise UserError(
                 f"--run-dir {path} holds another run: go on with it by --resume {path}, "
@@ -257,6 +260,13 @@ def _make_chosen(path: Path) -> Path:
         raise UserError(f"--run-dir {path} is not empty: give a folder that is new or empty")
     require_writable(path / CHECKPOINT_FOLDER)
     return path
+
+
+def _is_empty(folder: Path) -> bool:
+    """Whether there is nothing in it, or only what a run leaves that was killed as it began."""
+    checkpoints = folder / CHECKPOINT_FOLDER
+    begun = checkpoints.is_dir() and not any(checkpoints.iterdir())
+    return {path.name for path in folder.iterdir()} <= {LOCK_FILE, *[CHECKPOINT_FOLDER][:begun]}
 
 
 def _version(distribution: str) -> str | None:

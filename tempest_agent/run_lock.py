@@ -43,6 +43,7 @@ class RunLock:
 
     Raises:
         UserError: another process (or another lock of this one) holds it.
+        OSError: the file cannot be written.
     """
 
     def __init__(self, run: Path) -> None:
@@ -60,8 +61,12 @@ class RunLock:
                 ) from error
             log.warning("%s cannot be locked (%s): start it only once", run, error.strerror)
             return
-        os.ftruncate(self._file, 0)
-        os.write(self._file, str(os.getpid()).encode())
+        try:
+            os.ftruncate(self._file, 0)
+            os.write(self._file, str(os.getpid()).encode())
+        except OSError as error:  # The disk is full, and only the run's name can say which.
+            self.discard()
+            raise OSError(error.errno, error.strerror, str(self.path)) from error
 
     def release(self) -> None:
         """Let go of the run; more than once does no harm."""

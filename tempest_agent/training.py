@@ -127,19 +127,23 @@ class Session:
         if publishes:
             _prepare_latest()
         run = create_run(config.run.name, config.run.seed, folder)
-        lock = RunLock(run)
+        try:
+            lock = RunLock(run)
+        except BaseException:
+            discard_run(run)
+            raise
         try:
             trainer = Trainer(config, run, replicas=replicas)
             trainer.take_demonstrations()
             if start is not None:
                 trainer.start_from(start)
+            write_config(run, to_dict(config))
+            record_start(run)
             trainer.announce()
         except BaseException:
             lock.discard()
             discard_run(run)
             raise
-        write_config(run, to_dict(config))
-        record_start(run)
         return cls(trainer, run, lock, MetricsLog(run), eval_games, verbose, publishes)
 
     @classmethod

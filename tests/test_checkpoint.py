@@ -322,6 +322,26 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert [f.name for f in tmp_path.iterdir()] == ["step_1.pt"]
 
 
+_FULL = """
+import resource, sys, torch
+from pathlib import Path
+from tempest_agent.agent.checkpoint import write_checkpoint
+from tempest_agent.errors import UserError
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    write_checkpoint(Path(sys.argv[1]), {"weights": torch.zeros(20_000)})
+except UserError as error:
+    print(error)
+"""
+
+
+def test_a_checkpoint_that_does_not_fit_says_why(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _FULL, str(tmp_path / "step_1.pt")]
+    words = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "step_1.pt: File too large; free some space" in words
+    assert list(tmp_path.iterdir()) == []
+
+
 _WRITER = """
 import sys, torch
 from pathlib import Path

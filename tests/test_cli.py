@@ -285,6 +285,11 @@ def raising(error: BaseException) -> click.Command:
             "free some space, or use another folder",
         ),
         (
+            OSError(errno.ENAMETOOLONG, "File name too long", "xxx"),
+            2,
+            "tempest-agent: cannot use xxx: File name too long; check it",
+        ),
+        (
             OSError(errno.EBADF, "Bad file descriptor"),
             1,
             "tempest-agent: this is a fault of tempest-agent, not yours",
@@ -312,6 +317,28 @@ def test_exit_codes(
     assert result.exit_code == code
     assert result.stderr.splitlines()[-1] == last
     assert ("Traceback" in result.stderr) == (code == 1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("eval", "{}"), ("play", "{}"), ("verify", "{}"), ("plot", "{}"), ("diagnose", "{}"),
+        ("play", "random", "--record", "{}.mp4"), ("train", "--config", "{}.yaml"),
+        ("train", "--resume", "{}"), ("train", "--from", "{}"), ("train", "--run-dir", "{}"),
+        ("record", "{}.npz", "--rom-path", "."), ("record", "a.npz", "--rom-path", "{}"),
+        ("sweep", "smoke", "--out", "{}"), ("study", "stability", "--out", "{}"),
+        ("eval", "random", "--plot", "{}.png"), ("plot", ".", "--out", "{}.png"),
+        ("demonstrate", "random", "--dataset", "{}-v0"),
+    ],
+)  # fmt: skip
+def test_a_path_that_no_system_takes_is_the_users_mistake(
+    arguments: tuple[str, ...], here: Path
+) -> None:
+    result = run(*(argument.format("x" * 300) for argument in arguments))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.splitlines()[-1].startswith("tempest-agent: ")
+    assert "Traceback" not in result.stderr
+    assert [path for path in here.rglob("*") if not path.is_dir()] == []
 
 
 def test_the_nearest_name() -> None:

@@ -17,6 +17,7 @@ from tempest_agent.errors import UserError
 from tempest_agent.metrics_log import CsvLog
 from tempest_agent.run_directory import (
     CHECKPOINT_FILES,
+    CHECKPOINT_FOLDER,
     HOUR,
     LATEST_FILES,
     RUN_FILES,
@@ -30,6 +31,7 @@ from tempest_agent.run_directory import (
     replacing,
     require_writable,
 )
+from tempest_agent.run_lock import LOCK_FILE
 
 
 def table(path: Path) -> list[list[str]]:
@@ -159,6 +161,15 @@ def test_a_run_that_could_not_begin_leaves_no_folder(
     (kept / "file").touch()
     discard_run(kept)
     assert (kept / "file").exists()
+
+
+def test_the_folder_of_a_run_that_was_killed_as_it_began_can_be_used_again(tmp_path: Path) -> None:
+    run = create_run("name", 1, tmp_path / "mine")
+    (run / LOCK_FILE).write_text("123")
+    assert create_run("name", 1, run) == run
+    (run / CHECKPOINT_FOLDER / "step_1.pt").touch()
+    with pytest.raises(UserError, match="is not empty"):
+        create_run("name", 1, run)
 
 
 def test_a_folder_that_cannot_be_written_is_the_users_mistake(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import signal
@@ -17,6 +18,7 @@ import torch
 import yaml
 from click.testing import CliRunner, Result
 
+from tempest_agent import training
 from tempest_agent.cli import cli
 
 TRAIN_KEYS = {
@@ -139,6 +141,20 @@ def test_a_folder_with_other_files_is_refused(
         assert result.exit_code == 2
         assert name in result.stderr
     assert Path("thesis/text.tex").read_text() == Path("file").read_text() == "precious"
+
+
+def test_a_run_that_cannot_write_its_first_files_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(run: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(run / "run.json"))
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(training, "record_start", full)
+    result = run(*SHORT, "--run-dir", "mine")
+    assert result.exit_code == 2
+    assert "cannot write mine/run.json: No space left on device" in result.stderr
+    assert not Path("mine").exists()
 
 
 def test_two_runs_at_the_same_time_get_folders_of_their_own(

@@ -355,3 +355,14 @@ def test_an_episode_without_its_last_observation_is_refused() -> None:
     vector = WithoutFinal([TargetGame], autoreset_mode=AutoresetMode.SAME_STEP)
     with pytest.raises(UserError, match="final_obs"):
         HybridDQN("MlpQPolicy", vector, **QUICK).learn(20)
+
+
+def test_every_seed_a_run_may_have_is_taken() -> None:
+    def weights(seed: int) -> torch.Tensor:
+        agent = HybridDQN("MlpQPolicy", TargetGame(), **{**QUICK, "seed": seed})
+        return torch.cat([p.flatten() for p in agent.learner.online.parameters()])
+
+    assert torch.equal(weights(2**63 - 1), weights(2**63 - 1))
+    seeds = (3, 2**32 + 3, 2**63 - 1)
+    different = {tuple(weights(seed).tolist()) for seed in seeds}
+    assert len(different) == len(seeds)

@@ -65,3 +65,16 @@ def test_without_locks_there_is_a_warning(
     monkeypatch.setattr(run_lock, "_lock", unsupported)
     RunLock(tmp_path).release()
     assert "cannot be locked (No locks available): start it only once" in caplog.text
+
+
+def test_a_lock_that_cannot_be_written_names_its_file_and_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_file: int, _text: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(run_lock.os, "write", full)
+    with pytest.raises(OSError, match="No space") as caught:
+        RunLock(tmp_path)
+    assert caught.value.filename == str(tmp_path / run_lock.LOCK_FILE)
+    assert list(tmp_path.iterdir()) == []

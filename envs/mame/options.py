@@ -83,7 +83,7 @@ def link_roms(rom_path: str | Path, folder: Path) -> None:
             f"rom_path={str(rom_path)!r} does not exist: give the folder with {ROM_SET}.zip"
         )
     folder.mkdir()
-    if path.is_file():
+    if not path.is_dir():
         if path.suffix.lower() not in {".zip", ".7z"}:
             raise MameError(
                 f"rom_path={str(rom_path)!r} is no folder and no zip: give the folder with "

@@ -48,13 +48,13 @@ class FilmWriter(ClosedByWith):
         size: tuple[int, int] = (480, 640),
     ) -> None:
         self._path = Path(path)
-        self._part = self._path.with_name(f".{self._path.stem}.part.mp4")
         self._size = size
         self._frames = 0
         self._writer: cv2.VideoWriter | None = None
         if not fps > 0:
             raise FilmError(f"fps={fps} cannot be filmed: use a positive number")
         _require_target(self._path)
+        self._part = self._path.with_name(f".{self._path.stem}.part.mp4")
         _require_space(self._part)
         with _quiet_opencv():
             writer = cv2.VideoWriter(
@@ -119,7 +119,7 @@ class FilmWriter(ClosedByWith):
 def _require_target(path: Path) -> None:
     folder = path.parent
     if path.suffix.lower() != ".mp4":
-        raise FilmError(f"{path} is not a name for an MP4 film: end it in .mp4")
+        raise FilmError(f"{str(path)!r} is not a name for an MP4 film: end it in .mp4")
     if path.is_dir():
         raise FilmError(f"{path} is a folder: give the name of a file in it")
     if not folder.is_dir():

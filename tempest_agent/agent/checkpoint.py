@@ -9,6 +9,7 @@ Both are ZIP archives, whose checksums are compared before anything in them is u
 
 from __future__ import annotations
 
+import io
 import logging
 import pickle
 import struct
@@ -92,13 +93,15 @@ def write_checkpoint(path: Path, content: Mapping[str, Any]) -> None:
     Raises:
         UserError: the disk is full or the folder cannot be written.
     """
-    packed = {"format": FORMAT, "schema": SCHEMA, **pack(content)}
+    # By way of memory: torch's own writer does not say why it cannot write.
+    whole = io.BytesIO()
+    torch.save({"format": FORMAT, "schema": SCHEMA, **pack(content)}, whole)
     try:
         with replacing(path) as file:
-            torch.save(packed, file)
-    except (OSError, RuntimeError) as error:
+            file.write(whole.getbuffer())
+    except OSError as error:
         raise UserError(
-            f"cannot write the checkpoint {path}: {_line(error)}; free some space or check the "
+            f"cannot write the checkpoint {path}: {error.strerror}; free some space or check the "
             "folder's permissions (earlier checkpoints are untouched)"
         ) from error
 

@@ -221,6 +221,13 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         self.train_freq = 1
         self.seed = self.config.run.seed
 
+    def set_random_seed(self, seed: int | None = None) -> None:
+        """Seed the generators of Python, NumPy, torch and the environments; None seeds nothing."""
+        if seed is not None and seed >= 2**32:
+            # NumPy's global generator, which SB3 seeds too, takes 32 bits.
+            seed = int(np.random.SeedSequence(seed).generate_state(1)[0])
+        super().set_random_seed(seed)
+
     def _setup_model(self) -> None:
         self._setup_lr_schedule()
         self._convert_train_freq()
