@@ -1,0 +1,207 @@
+"""Actors as Ray actors: processes of this machine, or of a cluster.  Ray is imported only here.
+
+Ray moves the bytes, shares one copy of a snapshot among the processes of a machine, and notices
+processes and machines that vanish.  Who is begun anew is left to the pool, so Ray restarts nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tempest_agent.errors import UserError
+
+from .engine import ActorLostError, ChunkLostError, Handle, Host, MakePlayer, Ticket, Worker
+from .order import Chunk, Order, Part
+from .snapshot import Snapshot
+
+STORE_BYTES = 256 * 2**20
+"""Shared memory for snapshots and chunks in a cluster of our own; Ray's default is 30 % of all."""
+
+
+class RayEngine:
+    """Runs every actor in a process of its own.
+
+    Args:
+        make_player: builds the players; it is sent to the actors.
+        address: cluster to join: ``"auto"`` or ``"host:port"``; None starts one on this machine,
+            which ends with ``close`` or with this process.  A process that is connected to a
+            cluster already uses that one and stays connected.
+        store_bytes: shared memory of a cluster started here, at least 80 MB.  What does not fit
+            goes to Ray's folder on the disk, which is slower.
+
+    Raises:
+        UserError: Ray is not installed, or the cluster cannot be joined or started.
+    """
+
+    def __init__(
+        self, make_player: MakePlayer, address: str | None = None, store_bytes: int = STORE_BYTES
+    ) -> None:
+        self._ray = ray = _import_ray()
+        self._is_ours = not ray.is_initialized()
+        if self._is_ours:
+            with _own_signals():
+                _connect(ray, address, store_bytes)
+        # Sent once, however often an actor is begun anew.
+        self._make_player = ray.put(make_player)
+        self._actor = ray.remote(max_restarts=0, max_task_retries=0)(_Actor)
+        self._workers: set[Any] = set()
+        self._begun: set[int] = set()
+
+    def put(self, snapshot: Snapshot) -> Handle:
+        """As in ``Engine``.
+
+        Raises:
+            UserError: neither the shared memory nor the disk has room.
+        """
+        try:
+            handle: Handle = self._ray.put(snapshot)
+        except self._without_room as error:
+            raise UserError(
+                f"no room for {snapshot.values.nbytes / 2**20:.0f} MB of weights in Ray's object "
+                f"store, nor on the disk: {_reason(error)}; make less wait there (actors.queue, "
+                "actors.chunk_steps), or free some of the disk"
+            ) from error
+        return handle
+
+    @property
+    def _without_room(self) -> tuple[type[Exception], ...]:
+        errors = self._ray.exceptions
+        return errors.ObjectLostError, errors.ObjectStoreFullError, errors.OutOfDiskError
+
+    def start(self, part: Part) -> Worker:
+        """As in ``Engine``.
+
+        Actors reserve one CPU each if the cluster has so many.  If not, they share; and one that is
+        begun anew reserves nothing, because its machine may be gone: slower is better than waiting
+        for one that has room.
+        """
+        is_first = part.actor not in self._begun
+        self._begun.add(part.actor)
+        share = 1 if is_first and self._cpus() >= part.actors else 0
+        options = self._actor.options(num_cpus=share, scheduling_strategy="SPREAD")
+        worker: Worker = options.remote(self._make_player, part)
+        self._workers.add(worker)
+        return worker
+
+    def _cpus(self) -> float:
+        nodes = [node for node in self._ray.nodes() if node["Alive"]]
+        return float(sum(node["Resources"].get("CPU", 0.0) for node in nodes))
+
+    def submit(self, worker: Any, order: Order, weights: Handle) -> Ticket:
+        """As in ``Engine``."""
+        ticket: Ticket = worker.play.remote(order, weights)
+        return ticket
+
+    def wait(self, tickets: Sequence[Any], timeout: float) -> list[Ticket]:
+        """As in ``Engine``."""
+        tickets = list(tickets)
+        done, _ = self._ray.wait(tickets, num_returns=1, timeout=timeout)
+        if done:
+            done, _ = self._ray.wait(tickets, num_returns=len(tickets), timeout=0)
+        return list(done)
+
+    def result(self, ticket: Any) -> Chunk:
+        """As in ``Engine``."""
+        errors = self._ray.exceptions
+        try:
+            chunk: Chunk = self._ray.get(ticket)
+        except errors.RayTaskError as error:
+            # What the player raised.  It lives, but nobody knows in which state.
+            cause = error.cause if isinstance(error.cause, Exception) else error
+            reason = f"{type(cause).__name__}: {cause}"
+            raise ActorLostError(reason, _plain(str(error))) from error
+        except self._without_room as error:
+            raise ChunkLostError(_reason(error)) from error
+        except errors.RayError as error:
+            raise ActorLostError(_reason(error), _plain(str(error))) from error
+        return chunk
+
+    def kill(self, worker: Any) -> None:
+        """As in ``Engine``."""
+        self._workers.discard(worker)
+        self._ray.kill(worker, no_restart=True)
+
+    def close(self) -> None:
+        """As in ``Engine``; a cluster that was joined goes on without our actors."""
+        if self._ray.is_initialized():
+            for worker in list(self._workers):
+                self.kill(worker)
+            if self._is_ours:
+                self._ray.shutdown()
+
+
+class _Actor:
+    """What Ray runs in a process."""
+
+    def __init__(self, make_player: MakePlayer, part: Part) -> None:
+        self._host = Host(make_player, part)
+
+    def play(self, order: Order, snapshot: Snapshot) -> Chunk:
+        return self._host.play(order, snapshot)
+
+
+def _import_ray() -> Any:
+    try:
+        import ray
+    except ImportError as error:
+        raise UserError(
+            "actors need Ray, which is not installed: pip install 'tempest-agent[ray]', or train "
+            "in one process with actors.actors=0"
+        ) from error
+    return ray
+
+
+def _connect(ray: Any, address: str | None, store_bytes: int) -> None:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    quiet = {"log_to_driver": False, "logging_level": "error"}
+    try:
+        if address is None:
+            ray.init(
+                address="local", include_dashboard=False, object_store_memory=store_bytes, **quiet
+            )
+        else:
+            ray.init(address=address, **quiet)
+    except (OSError, RuntimeError, ValueError) as error:
+        where = "on this machine" if address is None else f"at {address!r}"
+        hint = (
+            "see Ray's logs in /tmp/ray/session_latest/logs"
+            if address is None
+            else "start one with 'ray start --head', or leave the address out for one of our own"
+        )
+        raise UserError(f"no Ray cluster {where}: {_reason(error)}; {hint}") from error
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Keep the handler of SIGTERM, which ``ray.init`` replaces by one that exits."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _plain(text: str) -> str:
+    """``text`` without the colours of a terminal."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def _reason(error: Exception) -> str:
+    """One line of what Ray says in many."""
+    lines = [line.strip() for line in _plain(str(error)).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    if "creation task" in lines[0]:
+        # The traceback follows, with the exception in its last line.
+        return lines[-1]
+    cause = next((line for line in lines if line.startswith("The actor is dead")), lines[0])
+    return cause.split(" Some common causes")[0]
