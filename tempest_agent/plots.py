@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -166,7 +167,8 @@ def save_figure(figure: Any, path: Path, option: str = "--out") -> None:
         figure.savefig(temporary, dpi=100)
         temporary.replace(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # Where nothing can be written, nothing can be removed.
+            temporary.unlink(missing_ok=True)
         raise UserError(
             f"cannot write {path}: {error.strerror}; choose another {option}"
         ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import cv2
@@ -141,7 +141,8 @@ def _require_space(part: Path) -> None:
         with part.open("wb") as file:
             file.write(bytes(4096))
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):  # Where nothing can be written, nothing can be removed.
+            part.unlink(missing_ok=True)
         raise FilmError(
             f"cannot write to {part.parent}: {error.strerror}; free some space or choose another "
             "folder"

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .device_tree import DeviceTree
-from .replay import PRIORITY_FLOOR, SMALL_COLUMNS, ReplayBuffer, check_memory
+from .replay import PRIORITY_FLOOR, ReplayBuffer
+from .replay_ring import SMALL_COLUMNS, check_memory
 from .replay_rows import (
     AGENT,
     BEFORE_DEATH,

@@ -1,9 +1,6 @@
 """Replay of decisions, with n-step returns put together when they are sampled.
 
-Every game has its own column of a ring, and all columns advance together: row ``(t, e)`` is one
-decision of game ``e``: the observation it was made on (stored once), the action that the machine
-executed, its reward, who acted, and the teacher's label.  The observation after it is the one of
-row ``(t + 1, e)``.
+``replay_ring`` says what a row ``(t, e)``, one decision of game ``e``, holds.
 
 What a sample that starts at row ``t`` is, case by case (n = ``n_steps``):
 
@@ -38,16 +35,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.free_memory import USABLE, available_memory
 from tempest_agent.errors import UserError
 
+from .replay_ring import ReplayRing, check_memory
 from .replay_rows import (
     AGENT,
     ASIDE,
     BEFORE_DEATH,
     DRIVER_NAMES,
     DRIVER_SHIFT,
-    EPISODE_START,
     EXPERT,
     EXPLORATION,
     LABELLED,
@@ -75,8 +71,6 @@ __all__ = [
 ]
 
 PRIORITY_FLOOR = 1e-3
-SMALL_COLUMNS = ("spin", "buttons", "reward", "flags", "label_spin", "label_buttons")
-"""All columns but the observations."""
 
 _EXPERT_TRIES = 50
 """Rounds of draws after which a batch goes without some of its teacher's rows: they are rare."""
@@ -86,7 +80,7 @@ def _itself(value: Any) -> Any:
     return value
 
 
-class ReplayBuffer:
+class ReplayBuffer(ReplayRing):
     """The last ``capacity`` decisions of ``num_envs`` games.
 
     Args:
@@ -134,29 +128,19 @@ class ReplayBuffer:
                 f"replay.capacity={capacity} holds {length} decisions of each of {num_envs} games, "
                 f"too few for n_steps={n_steps}; set at least {num_envs * (n_steps + 2)}"
             )
-        self.length, self.num_envs, self.num_features = length, num_envs, num_features
+        super().__init__(
+            length,
+            num_envs,
+            num_features,
+            stored=stored,
+            stored_counts=stored_counts,
+            prioritised=prioritised,
+        )
         self.n_steps, self.gamma, self.cut = n_steps, gamma, trace == "cut"
         self.retrace = trace == "retrace"
         self.priority_exponent = priority_exponent
         self.death_boost, self.death_window = death_boost, death_window
         self.expert_share = expert_share
-        numbers = num_features * np.dtype(stored).itemsize
-        numbers += 2 * (np.dtype(stored_counts).itemsize - 1)
-        self.row_bytes = self.bytes_per_row(numbers, prioritised)
-        self._check_memory(length * num_envs)
-        shape = (length, num_envs)
-        self.stored = np.dtype(stored)
-        self.codes = self._allocate((*shape, num_features))
-        self.spin: NDArray[Any] = np.zeros(shape, stored_counts)
-        self.buttons = np.zeros(shape, np.uint8)
-        self.reward = np.zeros(shape, np.float32)
-        self.flags = np.zeros(shape, np.uint8)
-        self.label_spin: NDArray[Any] = np.zeros(shape, stored_counts)
-        self.label_buttons = np.zeros(shape, np.uint8)
-        self.aside: dict[int, tuple[NDArray[np.int8], bool]] = {}
-        """Row of a truncation -> the observation the game was cut at, and whether zap was legal."""
-        self.position = 0
-        self.filled = 0
         self.random = np.random.default_rng(seed)
         self.tree: Any = self._make_tree(length * num_envs) if prioritised else None
         self.largest_error: Any = 1.0
@@ -164,47 +148,9 @@ class ReplayBuffer:
         """The largest of a number here and in the replays that the same updates draw from."""
         self._columns = np.arange(num_envs)
 
-    def _check_memory(self, rows: int) -> None:
-        check_memory(rows, self.row_bytes)
-
     def _make_tree(self, rows: int) -> Any:
         """What remembers priorities."""
         return SumTree(rows)
-
-    def _allocate(self, shape: tuple[int, ...]) -> Any:
-        """Room for the observations."""
-        return np.zeros(shape, self.stored)
-
-    def _store(self, t: int | slice, codes: NDArray[Any]) -> None:
-        self.codes[t] = codes
-
-    def _stored_codes(self) -> NDArray[Any]:
-        codes: NDArray[Any] = self.codes[: self.filled]
-        return codes
-
-    def _keep_aside(self, row: int, codes: NDArray[Any], zap_legal: bool) -> None:
-        """Remember what the game truncated at ``row`` was left at."""
-        self.aside[row] = codes.copy(), zap_legal
-
-    def _drop_aside(self, row: int) -> None:
-        self.aside.pop(row, None)
-
-    @property
-    def memory(self) -> str:
-        """What a full buffer takes, for people."""
-        rows = self.length * self.num_envs
-        total = rows * self.row_bytes / 1e6
-        return f"{rows:,} rows of {self.row_bytes:,} bytes, {total:,.0f} MB of {self.where}"
-
-    @property
-    def where(self) -> str:
-        """Whose memory that is."""
-        return "the host"
-
-    @staticmethod
-    def bytes_per_row(num_features: int, prioritised: bool = False) -> int:
-        """Memory of one decision; priorities take up to 32 bytes more."""
-        return num_features + 9 + (32 if prioritised else 0)
 
     def __len__(self) -> int:
         """Decisions that can be sampled as starts."""
@@ -213,56 +159,6 @@ class ReplayBuffer:
     def set_n_steps(self, n_steps: int) -> None:
         """Let samples from now on reach over ``n_steps`` decisions, no more than at the start."""
         self.n_steps = n_steps
-
-    def add(self, rows: Rows) -> None:
-        """Store one decision of every game, over the oldest ones when full."""
-        t = self.position
-        self._store(t, rows.codes)
-        self.spin[t] = rows.spin
-        self.buttons[t] = rows.buttons
-        self.reward[t] = rows.reward
-        self.label_spin[t] = rows.label_spin
-        self.label_buttons[t] = rows.label_buttons
-        flags = rows.driver.astype(np.uint8) << DRIVER_SHIFT
-        flags |= rows.terminated * np.uint8(TERMINATED)
-        flags |= rows.truncated * np.uint8(TRUNCATED)
-        flags |= rows.episode_start * np.uint8(EPISODE_START)
-        flags |= rows.zap_legal * np.uint8(ZAP_LEGAL)
-        flags |= rows.labelled * np.uint8(LABELLED)
-        first = t * self.num_envs
-        if self.aside:
-            for row in range(first, first + self.num_envs):
-                self._drop_aside(row)
-        for game in np.flatnonzero(rows.truncated & ~rows.terminated):
-            self._keep_aside(
-                first + int(game), rows.final_codes[game], bool(rows.final_zap_legal[game])
-            )
-        self.flags[t] = flags
-        self._prioritise(t, rows.terminated)
-        self.position = (t + 1) % self.length
-        self.filled = min(self.filled + 1, self.length)
-
-    def end_games(
-        self,
-        codes: NDArray[np.int8],
-        zap_legal: NDArray[np.bool_],
-        which: NDArray[np.bool_] | None = None,
-    ) -> None:
-        """End the running games after their newest decision, because new ones begin.
-
-        Args:
-            codes: the observations ``(N, F)`` that the games are left at, for the bootstrap.
-            zap_legal: whether a zap was legal there, ``(N,)``.
-            which: the games that end, ``(N,)``; all if left out.
-        """
-        if self.filled == 0:
-            return
-        newest = (self.position - 1) % self.length
-        running = self.flags[newest] & (TERMINATED | TRUNCATED) == 0
-        for game in np.flatnonzero(running if which is None else running & which):
-            self.flags[newest, game] |= TRUNCATED
-            row = newest * self.num_envs + int(game)
-            self._keep_aside(row, codes[game], bool(zap_legal[game]))
 
     def _prioritise(self, t: int, terminated: NDArray[np.bool_]) -> None:
         """Priorities of the rows that were just stored at ``t``, and of those before them."""
@@ -405,24 +301,15 @@ class ReplayBuffer:
         self.tree.set(rows, self._priorities(rows, magnitude))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All stored rows as plain arrays, for a snapshot."""
-        kept = sorted(self.aside)
-        codes = np.zeros((len(kept), self.num_features), self.stored)
-        legal = np.zeros(len(kept), np.bool_)
-        for i, row in enumerate(kept):
-            codes[i], legal[i] = self.aside[row]
-        out: dict[str, NDArray[Any]] = {"codes": self._stored_codes()}
-        out |= {name: getattr(self, name)[: self.filled] for name in SMALL_COLUMNS}
-        out |= {"aside_rows": np.array(kept, np.int64), "aside_codes": codes, "aside_zap": legal}
+        """All stored rows and their priorities as plain arrays, for a snapshot."""
+        out = super().arrays()
         if self.tree is not None:
             out["priorities"] = self.tree.numpy()
         return out
 
     def state_dict(self) -> dict[str, Any]:
         """Counters and random state, plain types; the rows are in ``arrays``."""
-        return {
-            "position": self.position,
-            "filled": self.filled,
+        return super().state_dict() | {
             "random": self.random.bit_generator.state,
             "largest_priority": float(self.largest_error),
         }
@@ -433,20 +320,7 @@ class ReplayBuffer:
         Raises:
             UserError: the snapshot is of a buffer of another shape.
         """
-        self.position, self.filled = int(state["position"]), int(state["filled"])
-        if arrays["codes"].shape != (self.filled, self.num_envs, self.num_features):
-            raise UserError(
-                f"the replay snapshot has shape {arrays['codes'].shape}, this run needs "
-                f"{(self.filled, self.num_envs, self.num_features)}; resume with the same settings"
-            )
-        self._store(slice(0, self.filled), arrays["codes"])
-        for name in SMALL_COLUMNS:
-            getattr(self, name)[: self.filled] = arrays[name]
-        for row in list(self.aside):
-            self._drop_aside(row)
-        aside = (arrays[name] for name in ("aside_rows", "aside_codes", "aside_zap"))
-        for row, codes, legal in zip(*aside, strict=True):
-            self._keep_aside(int(row), codes, bool(legal))
+        super().load(arrays, state)
         self.load_random(state)
         if self.tree is not None and "priorities" in arrays:
             everything = np.arange(self.length * self.num_envs)
@@ -456,24 +330,3 @@ class ReplayBuffer:
         """Restore only the random state, when the rows are lost."""
         self.random.bit_generator.state = state["random"]
         self.largest_error = float(state["largest_priority"])
-
-
-def check_memory(rows: int, bytes_per_row: int, free: int | None = None) -> None:
-    """Refuse a replay that cannot fit, before anything is allocated.
-
-    Args:
-        rows: of the replay.
-        bytes_per_row: of one of them.
-        free: bytes that are free; those of this machine if left out.
-
-    Raises:
-        UserError: more than nine tenths of the free memory would be taken.
-    """
-    free = available_memory() if free is None else free
-    needed = rows * bytes_per_row
-    if free is not None and needed > USABLE * free:
-        fits = int(USABLE * free) // bytes_per_row
-        raise UserError(
-            f"replay.capacity={rows} needs {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB of memory "
-            f"are free; set replay.capacity to at most {fits}"
-        )
