@@ -217,7 +217,7 @@ def test_the_whole_learner_falls_back() -> None:
     assert learner.updates == 0
     for name, value in learner.online.state_dict().items():
         assert torch.equal(value, before[name])
-    assert learner.bootstrap.online is learner._fast_online
+    assert learner.bootstrap.online is learner.fast_online
     learner.update(batch, 1e-3, 0.0)
     assert (learner.updates, learner.accumulator.dtype) == (1, None)
 

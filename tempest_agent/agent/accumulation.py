@@ -130,6 +130,7 @@ class Accumulator:
         self.grad_norm = nn.utils.clip_grad_norm_(self.parameters, self.max_grad_norm)
         if self.lagged:
             self._step_unseen()
+            self.fetch()
             return True
         finite = bool(torch.isfinite(self.grad_norm))
         if self.scaler.is_enabled():
@@ -141,7 +142,7 @@ class Accumulator:
         return finite
 
     def _step_unseen(self) -> None:
-        """Let the device decide whether to step, and fetch what it decided without waiting."""
+        """Let the device decide whether to step."""
         self.took = torch.isfinite(self.grad_norm).float()
         if self.scaler.is_enabled():
             self.scaler.step(self.optimizer)
@@ -150,6 +151,9 @@ class Accumulator:
             # Fused optimisers leave everything as it is where this is 1, as under a scaler.
             self.optimizer.found_inf = 1.0 - self.took  # type: ignore[attr-defined]
             self.optimizer.step()
+
+    def fetch(self) -> None:
+        """Fetch what the device decides, without waiting for it; ``settle`` reads it."""
         self._pending = torch.empty((), pin_memory=self.device.type == "cuda")
         self._pending.copy_(self.took, non_blocking=True)
         if self.device.type == "cuda":

@@ -32,6 +32,7 @@ from .replay_rows import (
     TRUNCATED,
     ZAP_LEGAL,
     Batch,
+    Column,
     Path,
     Rows,
     to_device,
@@ -66,6 +67,8 @@ class DeviceReplay(ReplayBuffer):
         self._free: list[int] = []
         self._aside_codes = torch.zeros(0, num_features, dtype=self.codes.dtype, device=device)
         self._aside_zap = torch.zeros(0, dtype=torch.bool, device=device)
+        self._newest = torch.full((), -1, dtype=torch.int64, device=device)
+        """Newest step of the games, there so that a recorded update can read it."""
         self._steps = torch.zeros(0, dtype=torch.int64, device=device)
         self.set_n_steps(self.n_steps)
 
@@ -111,6 +114,7 @@ class DeviceReplay(ReplayBuffer):
         t = self.position
         super().add(rows)
         self._mirror(t)
+        self._newest.fill_(t)
 
     def end_games(
         self,
@@ -172,6 +176,10 @@ class DeviceReplay(ReplayBuffer):
 
     def sample(self, count: int, importance: float = 1.0) -> Batch:
         """``count`` starts with their n-step returns, as tensors; see ``ReplayBuffer.sample``."""
+        return self.assembled(*self.draw(count, importance))
+
+    def draw(self, count: int, importance: float = 1.0) -> tuple[Tensor, Tensor]:
+        """Rows ``(B,)`` and importance weights ``(B,)`` of what ``sample`` gives."""
         if len(self) == 0:
             raise ValueError("the replay holds no complete decision yet; add two steps first")
         weights = torch.ones(count, device=self.device)
@@ -184,7 +192,16 @@ class DeviceReplay(ReplayBuffer):
             weights = (raw / self.highest(raw.max())).float()
         if self.expert_share > 0.0:
             rows, weights = self._with_experts(rows, weights)
-        return self.assembled(rows, weights)
+        return rows, weights
+
+    def ages(self, rows: Column) -> Column:
+        """As ``ReplayBuffer.ages``, for tensors."""
+        return (self._newest - rows // self.num_envs) % self.length * self.num_envs
+
+    @property
+    def room_aside(self) -> int:
+        """Truncated games that there is room for; what has been recorded before it grew is old."""
+        return self._aside_zap.numel()
 
     def _uniform(self, count: int) -> Tensor:
         drawn = self.random.integers(0, len(self), count)
@@ -230,7 +247,7 @@ class DeviceReplay(ReplayBuffer):
         codes = self.codes.view(-1, self.num_features)
         following, next_flags = codes[boot], small["flags"][boot]
         next_zap = next_flags & ZAP_LEGAL > 0
-        if self._places:
+        if self._aside_zap.numel():
             place = self._place[way.gather(1, last.unsqueeze(1)).squeeze(1)]
             aside = (place >= 0) & ~terminated
             place = place.clamp(min=0)
@@ -260,9 +277,8 @@ class DeviceReplay(ReplayBuffer):
 
     def _last(self, way: Tensor, flags: Tensor) -> Tensor:
         """Index ``(B,)`` of each return's last decision, of rows ``way`` ``(B, n + 1)``."""
-        newest = (self.position - 1) % self.length
         ends = flags[:, :-1] & (TERMINATED | TRUNCATED) > 0
-        ends = ends | (way[:, 1:] // self.num_envs == newest)
+        ends = ends | (way[:, 1:] // self.num_envs == self._newest)
         if self.cut:
             ends = ends | ((flags[:, 1:] >> DRIVER_SHIFT) & 3 != AGENT)
         ends[:, -1] = True
@@ -296,3 +312,4 @@ class DeviceReplay(ReplayBuffer):
         super().load(arrays, state)
         for name, column in self._small.items():
             column.copy_(torch.from_numpy(getattr(self, name)))
+        self._newest.fill_((self.position - 1) % self.length)

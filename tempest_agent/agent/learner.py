@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from .accumulation import Accumulator, resolve_precision
 from .actions import ZAP_PAIRS, pair_mask, to_counts, to_unit
 from .bootstrap import Bootstrap, Target
 from .imitation import cross_entropy, margin, resemblance
-from .inference import InferenceCopy
+from .inference import InferenceCopy, aligns
 from .metrics import Metrics
 from .networks import Heads, Layout, QNetwork
 from .replay_rows import DRIVER_NAMES, Batch, Column, to_device
@@ -29,7 +30,7 @@ CLIP_EPSILON = 1e-6
 """What ``torch.nn.utils.clip_grad_norm_`` adds to the norm."""
 
 
-class _Rows(NamedTuple):
+class BatchRows(NamedTuple):
     """A batch, or a part of one, on the training device."""
 
     observation: Tensor
@@ -47,6 +48,17 @@ class _Rows(NamedTuple):
     labelled: Tensor
     usable: Tensor
     """1 where the label can be followed."""
+
+
+class Loss(NamedTuple):
+    """What the loss of a micro-batch is made of."""
+
+    loss: Tensor
+    """``()``, to be differentiated."""
+    predicted: Tensor
+    """``(B,)``, in the units of the network."""
+    each: Tensor
+    """``(B,)``, loss of the values."""
 
 
 def _usable_labels(batch: Batch) -> Any:
@@ -107,10 +119,11 @@ class Learner:
     def _make_copies(self) -> None:
         """Copies of the networks in the arithmetic of the updates, for acting and for targets."""
         dtype, compiled = self.accumulator.dtype, self.learner.compile
-        self._fast_online = InferenceCopy(self.online, dtype, compiled)
-        self._fast_target = InferenceCopy(self.followers.target, dtype, compiled)
+        aligned = compiled and aligns(self.device)
+        self.fast_online = InferenceCopy(self.online, dtype, compiled, aligned)
+        self.fast_target = InferenceCopy(self.followers.target, dtype, compiled, aligned)
         self.bootstrap = Bootstrap(
-            self.online, self._fast_online, self._fast_target, self.config, self.device
+            self.online, self.fast_online, self.fast_target, self.config, self.device
         )
 
     @torch.no_grad()
@@ -118,7 +131,7 @@ class Learner:
         self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """Greedy actions of the network as it is being trained."""
-        heads = self._fast_online(self.bootstrap.observation(codes))
+        heads = self.fast_online(self.bootstrap.observation(codes))
         legal = pair_mask(torch.from_numpy(zap_legal).to(self.device), self.layout.num_pairs)
         choice = choose(self.online, heads, legal)
         spin: NDArray[np.int8] = to_counts(choice.position, self.layout.counts).cpu().numpy()
@@ -140,7 +153,7 @@ class Learner:
             Absolute errors ``(B,)`` for the priorities: an array, or a tensor on the device where
             ``batch`` is made of tensors.
         """
-        self._settle()
+        self.settle()
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         errors = self.gradients(batch, imitation, accumulation)
@@ -170,14 +183,15 @@ class Learner:
             first, last = int(part[0]), int(part[-1]) + 1
             share = (last - first) / rows_of_all
             piece = batch.part(first, last)
-            rows = self._rows(piece, self._targets(piece))
+            rows = self.rows(piece, self.metrics)
             loss, error = self._loss(rows, imitation, labels * share)
             self.accumulator.backward(loss, share)
             errors[first:last] = error
         return errors
 
-    def _imitates(self, imitation: float) -> bool:
-        return imitation > 0 and self.learner.imitation != "none"
+    def _imitates(self, imitation: Tensor | float) -> bool:
+        is_on = isinstance(imitation, Tensor) or imitation > 0
+        return is_on and self.learner.imitation != "none"
 
     def _labels(self, batch: Batch) -> Tensor | float:
         """Usable labels of the whole update, at least 1."""
@@ -187,7 +201,7 @@ class Learner:
             return self.replicas.total(usable.sum()).clamp(min=1.0)
         return max(self.replicas.total(float(np.count_nonzero(usable))), 1.0)
 
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Take back the last update if it turns out to have been skipped."""
         if not self.accumulator.settle():
             self.updates -= 1
@@ -197,30 +211,44 @@ class Learner:
 
     def _advance(self) -> None:
         """What follows a step that was made, or may have been (``Accumulator.lagged``)."""
-        self.updates += 1
-        self._fast_online.refresh()
         accumulator = self.accumulator
         took = accumulator.took if accumulator.lagged else None
-        if self.followers.update(self.updates, took):
-            self._fast_target.refresh()
-        metrics, norm = self.metrics, accumulator.grad_norm
+        self.fast_online.refresh()
+        self.followers.move_average(self.followers.average_share(self.updates + 1), took)
+        self.record_step(accumulator.grad_norm, accumulator.group_norms, took, self.metrics)
+        self.advance_count(took)
+
+    def record_step(
+        self,
+        norm: Tensor,
+        group_norms: Mapping[str, Tensor],
+        took: Tensor | None,
+        metrics: Metrics,
+    ) -> None:
+        """Figures of a gradient; nothing counts where the step was not taken."""
         if took is not None:
             norm = torch.where(took > 0, norm, 0.0)
         metrics.mean("grad_norm", norm)
         metrics.highest("grad_norm_max", norm)
-        for name, part in self.accumulator.group_norms.items():
+        for name, part in group_norms.items():
             metrics.mean(f"grad_norm_{name}", part if took is None else part.nan_to_num() * took)
         # What the clipping by norm has multiplied the gradient with.
         ratio = (self.learner.max_grad_norm / (norm + CLIP_EPSILON)).clamp(max=1.0)
         metrics.mean("clip_ratio", ratio)
         metrics.mean("clip_share", (ratio < 1.0).float())
-        age = torch.tensor(self.followers.target_age)
-        metrics.mean("target_age", age)
-        metrics.highest("target_age_max", age)
 
-    def _targets(self, batch: Batch) -> Target:
+    def advance_count(self, took: Tensor | None) -> None:
+        """Count an update, and move the target network when it is due."""
+        self.updates += 1
+        if self.followers.move_target(self.updates, took):
+            self.fast_target.refresh()
+        age = torch.tensor(self.followers.target_age)
+        self.metrics.mean("target_age", age)
+        self.metrics.highest("target_age_max", age)
+
+    def _targets(self, batch: Batch, metrics: Metrics) -> Target:
         target = self.bootstrap(batch, self.target_clip)
-        metrics, count = self.metrics, target.raw.numel()
+        count = target.raw.numel()
         metrics.mean("target_mean", target.raw.sum(), count)
         metrics.highest("target_max", target.raw.abs().max())
         below, above = target.below.sum(), target.above.sum()
@@ -231,15 +259,24 @@ class Learner:
         metrics.mean("effective_n", target.effective_n.sum(), count)
         return target
 
-    def _rows(self, batch: Batch, target: Target) -> _Rows:
+    def rows(
+        self, batch: Batch, metrics: Metrics, inputs: Callable[[Tensor], Tensor] | None = None
+    ) -> BatchRows:
+        """``batch`` as the loss needs it, targets included, whose figures go to ``metrics``.
+
+        ``inputs`` makes of the features what the network takes, if that is something else.
+        """
+        target = self._targets(batch, metrics)
+
         def here(column: Column) -> Tensor:
             return to_device(column, self.device)
 
         position = to_unit(here(batch.spin), self.layout.counts)
         if self.network.spinner_head == "knots":
             position = nearest_knot(position, self.online.num_knots)
-        return _Rows(
-            observation=self.bootstrap.observation(batch.codes),
+        observation = self.bootstrap.observation(batch.codes)
+        return BatchRows(
+            observation=observation if inputs is None else inputs(observation),
             legal=pair_mask(here(batch.zap_legal), self.layout.num_pairs),
             pair=here(batch.buttons).to(torch.int64),
             position=position,
@@ -254,36 +291,62 @@ class Learner:
             usable=here(_usable_labels(batch)).to(torch.float32),
         )
 
-    def _loss(self, rows: _Rows, imitation: float, labels: Tensor | float) -> tuple[Tensor, Tensor]:
-        """Mean loss and absolute errors ``(B,)`` of a micro-batch.
-
-        ``labels``: usable labels that it would have if they lay evenly over the micro-batches; the
-        sum over its own is divided by that, so that each label of the update counts the same.
-        """
-        distribution = self.online.distribution
-        fractions = distribution.draw_fractions(rows.target.shape[0], self.device)
+    def _loss(
+        self, rows: BatchRows, imitation: float, labels: Tensor | float
+    ) -> tuple[Tensor, Tensor]:
+        """Mean loss and absolute errors ``(B,)`` of a micro-batch; see ``loss``."""
+        fractions = self.online.distribution.draw_fractions(rows.target.shape[0], self.device)
         with self.accumulator.autocast():
             heads: Heads = self._forward(rows.observation, fractions)
-        numbers = self.online.numbers_at(heads, rows.pair, rows.position)
+        parts = self.loss(self.online, rows, heads, fractions, imitation, labels, self.metrics)
+        self.record(rows, parts.predicted, parts.each, self.metrics)
+        return parts.loss, (parts.predicted - rows.target).abs()
+
+    def loss(
+        self,
+        network: QNetwork,
+        rows: BatchRows,
+        heads: Heads,
+        fractions: Tensor | None,
+        imitation: Tensor | float,
+        labels: Tensor | float,
+        metrics: Metrics,
+    ) -> Loss:
+        """The loss of a micro-batch.
+
+        Args:
+            network: what answers, the online network or its copy.
+            rows: what the micro-batch holds.
+            heads: the answer to its observations.
+            fractions: the quantiles that the answer gives (iqn only).
+            imitation: gate of the imitation terms; a tensor counts as above 0.
+            labels: usable labels that it would have if they lay evenly over the micro-batches; the
+                sum over its own is divided by that, so that each label of the update counts the
+                same.
+            metrics: where the figures of the other terms go.
+        """
+        distribution = self.online.distribution
+        numbers = network.numbers_at(heads, rows.pair, rows.position)
         row_loss = distribution.loss(numbers, rows.points, rows.point_weights, fractions)
         loss = (row_loss * rows.weight).mean()
         predicted = distribution.mean(numbers)
-        self._record(rows, restore(predicted.detach(), self.learner.value_rescaling), row_loss)
         if self._imitates(imitation):
             loss = loss + self.learner.imitation_weight * imitation * self._imitation(
-                rows, heads, labels
+                rows, heads, labels, metrics
             )
-        proposals = self.online.proposals(heads.latent)
+        proposals = network.proposals(heads.latent)
         if proposals is not None:
             head = self._spinner_loss(rows, heads.detached(), proposals, imitation)
             loss = loss + self.learner.spinner_weight * head
-            self.metrics.mean("spinner_loss", head)
+            metrics.mean("spinner_loss", head)
             # A dead head proposes the same turn in every state.
             spread = proposals.detach().float().std(dim=0, correction=0).mean()
-            self.metrics.mean("spinner_spread", spread)
-        return loss, (predicted.detach() - rows.target).abs()
+            metrics.mean("spinner_spread", spread)
+        return Loss(loss, predicted.detach(), row_loss.detach())
 
-    def _imitation(self, rows: _Rows, heads: Heads, labels: Tensor | float) -> Tensor:
+    def _imitation(
+        self, rows: BatchRows, heads: Heads, labels: Tensor | float, metrics: Metrics
+    ) -> Tensor:
         learner = self.learner
         alike = resemblance(
             rows.label_pair, rows.label_position, self.online.num_knots, learner.imitation_width
@@ -294,11 +357,11 @@ class Learner:
         else:
             each = cross_entropy(heads.values, rows.legal, alike, learner.imitation_temperature)
         each = torch.where(usable > 0, each, 0.0)
-        self.metrics.mean("imitation_loss", each.sum(), usable.sum().detach())
+        metrics.mean("imitation_loss", each.sum(), usable.sum().detach())
         return each.sum() / labels
 
     def _spinner_loss(
-        self, rows: _Rows, heads: Heads, proposals: Tensor, imitation: float
+        self, rows: BatchRows, heads: Heads, proposals: Tensor, imitation: Tensor | float
     ) -> Tensor:
         own = proposals.gather(1, rows.pair.unsqueeze(1)).squeeze(1)
         if self.network.spinner_head == "regression":
@@ -312,8 +375,12 @@ class Learner:
         return climb + imitation * follow
 
     @torch.no_grad()
-    def _record(self, rows: _Rows, predicted: Tensor, row_loss: Tensor) -> None:
-        metrics, count = self.metrics, predicted.numel()
+    def record(
+        self, rows: BatchRows, predicted: Tensor, row_loss: Tensor, metrics: Metrics
+    ) -> None:
+        """Figures of ``rows``: predictions ``(B,)`` in the network's units, losses ``(B,)``."""
+        predicted = restore(predicted, self.learner.value_rescaling)
+        count = predicted.numel()
         metrics.mean("loss", row_loss.sum(), count)
         metrics.mean("q_mean", predicted.sum(), count)
         metrics.highest("q_max", predicted.max())
@@ -327,7 +394,7 @@ class Learner:
             metrics.mean(f"q_{name}", sums[1, i], sums[2, i])
 
     def state_dict(self) -> dict[str, Any]:
-        self._settle()
+        self.settle()
         return {
             "online": self.online.state_dict(),
             "target": self.followers.target.state_dict(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,6 +17,8 @@ class Metrics:
         self._totals: dict[str, Tensor] = {}
         self._highest: dict[str, Tensor] = {}
         self._lowest: dict[str, Tensor] = {}
+        self.before_reading: Callable[[], None] | None = None
+        """Adds what has been counted elsewhere; called before anything is read."""
 
     def mean(self, name: str, total: Tensor, count: Tensor | float = 1.0) -> None:
         """Add ``total`` over ``count`` rows to the mean ``name``."""
@@ -45,6 +48,7 @@ class Metrics:
 
     def read(self) -> dict[str, float]:
         """All figures as floats, and begin anew; means over no rows are left out."""
+        self._complete()
         figures: dict[str, float] = {}
         for name, (total, count) in self._sums.items():
             rows = float(count)
@@ -55,8 +59,13 @@ class Metrics:
         self._sums, self._totals, self._highest, self._lowest = {}, {}, {}, {}
         return figures
 
+    def _complete(self) -> None:
+        if self.before_reading is not None:
+            self.before_reading()
+
     def state_dict(self) -> dict[str, Any]:
         """The running figures as tensors and floats."""
+        self._complete()
         return {
             "sums": {name: [total, float(count)] for name, (total, count) in self._sums.items()},
             "totals": dict(self._totals),

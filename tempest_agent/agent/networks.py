@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from tempest_agent.config import LearnerConfig, NetworkConfig
 
@@ -191,7 +192,8 @@ class QNetwork(nn.Module):
             self.lane_head = LaneHead(
                 settings.lane_width, width, layout.num_pairs, layout.counts, settings.layer_norm
             )
-        self.value_head = linear(width, outputs * self.distribution.head_numbers)
+        self.outputs = outputs * self.distribution.head_numbers
+        self.value_head = linear(width, self.outputs)
         self.spinner_head = nn.Linear(width, layout.num_pairs)
         self.fraction_layer = self.distribution.fraction_layer(width)
         with torch.no_grad():
@@ -211,24 +213,29 @@ class QNetwork(nn.Module):
             lanes = self.encoder.lanes(observation)
             latent = self.encoder.summary(lanes, observation)
             place = observation[:, self.layout.lane_position]
-            state = self.value_head(latent).float().unsqueeze(2)
+            state = self._numbers(latent).unsqueeze(2)
             return Heads(state + self.lane_head(lanes, latent, place), latent)
         latent = self.encoder(observation)
         if self.distribution.is_plain:
-            out = self.value_head(latent).float()
+            out = self._numbers(latent)
             if self.dueling:
                 state, advantage = out[:, :1], out[:, 1:]
                 out = state + advantage - advantage.mean(dim=1, keepdim=True)
             return Heads(out.view(-1, self.layout.num_pairs, self.num_knots), latent)
         if self.fraction_layer is None:
-            out = self.value_head(latent).float().unflatten(1, (-1, self.distribution.numbers))
+            out = self._numbers(latent).unflatten(1, (-1, self.distribution.numbers))
         else:
-            out = self.value_head(self.fraction_layer(latent, fractions)).float().transpose(1, 2)
+            out = self._numbers(self.fraction_layer(latent, fractions)).transpose(1, 2)
         if self.dueling:
             state, advantage = out[:, :1], out[:, 1:]
             out = state + advantage - advantage.mean(dim=1, keepdim=True)
         detail = out.unflatten(1, (self.layout.num_pairs, self.num_knots))
         return Heads(self.distribution.mean(detail), latent, detail)
+
+    def _numbers(self, latent: Tensor) -> Tensor:
+        """What the value head gives, float32, without what its matrix may be filled up with."""
+        numbers: Tensor = self.value_head(latent)[..., : self.outputs]
+        return numbers.float()
 
     def proposals(self, latent: Tensor) -> Tensor | None:
         """Spinner proposals ``(B, 4)`` in [-1, 1], float32; None without a continuous head.
@@ -237,7 +244,8 @@ class QNetwork(nn.Module):
         """
         if not self.proposes:
             return None
-        return torch.tanh(self.spinner_head(latent.detach().float()))
+        weight, bias = self.spinner_head.weight.float(), self.spinner_head.bias.float()
+        return torch.tanh(functional.linear(latent.detach().float(), weight, bias))
 
     def parts(self) -> dict[str, list[nn.Parameter]]:
         """All parameters by what they are for: ``encoder``, ``value`` and ``spinner``."""

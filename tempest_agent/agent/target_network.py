@@ -48,16 +48,28 @@ class Followers(Generic[Network]):
         ``took``: 1.0, or 0.0 where the update was skipped and nothing is to move, as a tensor on
         the device (which nobody has to wait for).
         """
-        online = weight_tensors(self.online)
+        self.move_average(self.average_share(updates), took)
+        return self.move_target(updates, took)
+
+    def average_share(self, updates: int) -> float:
+        """Share of the online weights that the average takes over after update ``updates``."""
         # Early on the average of few updates is a plain mean, not the initial weights.
-        decay = min(self.ema_decay, (1.0 + updates) / (10.0 + updates))
-        _approach(weight_tensors(self.average), online, 1.0 - decay, took)
+        return 1.0 - min(self.ema_decay, (1.0 + updates) / (10.0 + updates))
+
+    @torch.no_grad()
+    def move_average(self, share: float | Tensor, took: Tensor | None = None) -> None:
+        """The half of ``update`` that is the same in every update."""
+        _approach(weight_tensors(self.average), weight_tensors(self.online), share, took)
+
+    @torch.no_grad()
+    def move_target(self, updates: int, took: Tensor | None = None) -> bool:
+        """The other half: the target, when it is due."""
         moves = updates % self.interval == 0
         self._age_before = self.target_age
         self.target_age += 1.0
         if moves:
             self.target_age *= 1.0 - self.tau
-            _approach(weight_tensors(self.target), online, self.tau, took)
+            _approach(weight_tensors(self.target), weight_tensors(self.online), self.tau, took)
         return moves
 
     def take_back(self) -> None:
@@ -66,7 +78,10 @@ class Followers(Generic[Network]):
 
 
 def _approach(
-    followers: list[Tensor], online: list[Tensor], share: float, took: Tensor | None
+    followers: list[Tensor],
+    online: list[Tensor],
+    share: float | Tensor,
+    took: Tensor | None,
 ) -> None:
     if took is None:
         torch._foreach_lerp_(followers, online, share)
