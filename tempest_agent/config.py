@@ -319,7 +319,9 @@ class LearnerConfig:
         choices=("auto", "float32", "bfloat16", "float16"),
     )
     compile: bool = setting(
-        False, "Whether torch.compile makes kernels of the network's passes (needs a C compiler)."
+        False,
+        "Whether torch.compile makes kernels of the network's passes, and on a GPU one graph of the "
+        "whole update (needs a C compiler).",
     )
     max_skipped_updates: int = setting(
         20, "Updates in a row without a finite gradient before float32 takes over.", low=1

@@ -43,7 +43,7 @@ class FlatWeights:
         groups = {name: list(part) for name, part in learner.online.parts().items()}
         if not learner.online.proposes:
             # Nothing flows into it, and what has no gradient is not stepped.
-            del groups["spinner"]
+            groups["spinner"] = []
         owners = [p for group in groups.values() for p in group]
         place = {id(p): i for i, p in enumerate(learner.online.parameters())}
         order = [place[id(p)] for p in owners]
@@ -54,8 +54,8 @@ class FlatWeights:
         self.groups: dict[str, tuple[int, int]] = {}
         begin = 0
         for name, group in groups.items():
-            own = {id(p) for p in group}
-            length = sum(s for s, p in zip(self.slots, owners, strict=True) if id(p) in own)
+            members = {id(p) for p in group}
+            length = sum(s for s, p in zip(self.slots, owners, strict=True) if id(p) in members)
             self.groups[name] = (begin, begin + length)
             begin += length
         device = learner.device
@@ -85,7 +85,7 @@ class FlatWeights:
     @property
     def size(self) -> int:
         """Numbers in a row."""
-        return self.online.numel()
+        return len(self.online)
 
     def step(self, gradients: Tensor, rate: Tensor, average_share: Tensor) -> Taken:
         """Clip and step, move the average, and renew the copy.

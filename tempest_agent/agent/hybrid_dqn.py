@@ -55,6 +55,7 @@ from .replicas import ALONE, Replicas
 from .reporting import Reporting
 from .schedules import Schedules, Table
 from .vector_adapter import as_vec_env
+from .whole_update import WholeUpdate
 
 log = logging.getLogger("tempest_agent")
 
@@ -125,6 +126,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
     learner: Learner
     collector: Collector
     replay: ReplayBuffer
+    whole_update: WholeUpdate | None
     curriculum: Curriculum
     _rates: Rates
 
@@ -398,15 +400,28 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         remedies = self.guard.remedies
         self.learner.target_clip = remedies.target_clip
         for _ in range(remedies.updates(due)):
-            rows = batch_size * remedies.accumulation
-            batch = self.replay.sample(rows, curriculum.schedules.importance(step))
-            rate = self.learning_rate_at(step)
-            errors = self.learner.update(batch, rate, weight, remedies.accumulation)
-            self.replay.update_priorities(batch.rows, errors)
-            ages = torch.as_tensor(self.replay.ages(batch.rows)) * self.replicas.size
-            self.learner.metrics.mean("sample_age", ages.double().mean())
-            self.learner.metrics.highest("sample_age_max", ages.max())
+            rows, errors = self._update(
+                batch_size * remedies.accumulation,
+                curriculum.schedules.importance(step),
+                self.learning_rate_at(step),
+                weight,
+                remedies.accumulation,
+            )
+            self.replay.update_priorities(rows, errors)
         self._n_updates = self.learner.updates
+
+    def _update(
+        self, count: int, importance: float, rate: float, imitation: float, accumulation: int
+    ) -> tuple[Any, Any]:
+        """One update; the rows that it drew and their absolute errors."""
+        if self.whole_update is not None:
+            return self.whole_update(count, importance, rate, imitation, accumulation)
+        batch = self.replay.sample(count, importance)
+        errors = self.learner.update(batch, rate, imitation, accumulation)
+        ages = torch.as_tensor(self.replay.ages(batch.rows)) * self.replicas.size
+        self.learner.metrics.mean("sample_age", ages.double().mean())
+        self.learner.metrics.highest("sample_age_max", ages.max())
+        return batch.rows, errors
 
     def learning_rate_at(self, step: int) -> float:
         """Step size after ``step`` decisions: that of the schedule, lowered by the guard."""

@@ -223,13 +223,13 @@ class QNetwork(nn.Module):
                 out = state + advantage - advantage.mean(dim=1, keepdim=True)
             return Heads(out.view(-1, self.layout.num_pairs, self.num_knots), latent)
         if self.fraction_layer is None:
-            out = self._numbers(latent).unflatten(1, (-1, self.distribution.numbers))
+            out = self._numbers(latent).view(len(latent), -1, self.distribution.numbers)
         else:
             out = self._numbers(self.fraction_layer(latent, fractions)).transpose(1, 2)
         if self.dueling:
             state, advantage = out[:, :1], out[:, 1:]
             out = state + advantage - advantage.mean(dim=1, keepdim=True)
-        detail = out.unflatten(1, (self.layout.num_pairs, self.num_knots))
+        detail = out.reshape(len(out), self.layout.num_pairs, self.num_knots, -1)
         return Heads(self.distribution.mean(detail), latent, detail)
 
     def _numbers(self, latent: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from .games_in_play import GamesInPlay, Source
 from .rates import Rates
 from .replay_storage import make_replay
 from .vector_adapter import as_vec_env
+from .whole_update import WholeUpdate
 
 if TYPE_CHECKING:
     from .hybrid_dqn import HybridDQN
@@ -30,6 +31,7 @@ class Playing:
         config, layout, num_games = self.config, self.layout, self.games.num_games
         seeds = np.random.SeedSequence(config.run.seed).generate_state(3)
         self.replay = make_replay(config, layout, num_games, int(seeds[0]), self.device)
+        self.whole_update = WholeUpdate.of(self.learner, self.replay)
         rank, size = self.replicas.rank, self.replicas.size
         self.replay.highest = self.replicas.highest
         drivers = Drivers(

@@ -84,7 +84,7 @@ def _approach(
     took: Tensor | None,
 ) -> None:
     if took is None:
-        torch._foreach_lerp_(followers, online, share)
+        torch._foreach_lerp_(followers, online, float(share))
         return
     # There is no lerp with one weight on the device for all of a list.
     ways = torch._foreach_sub(online, followers)

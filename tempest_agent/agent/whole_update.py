@@ -11,6 +11,7 @@ casting each weight anew for every micro-batch, so in 16 bits LayerNorm's scales
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -74,10 +75,10 @@ class WholeUpdate:
         """Step size, imitation gate, share of the average."""
         learner.metrics.before_reading = self.give_figures
 
-    @staticmethod
-    def can_do(learner: Learner, replay: Any) -> bool:
-        """Whether device and settings admit it."""
-        return (
+    @classmethod
+    def of(cls, learner: Learner, replay: Any) -> WholeUpdate | None:
+        """The form for a learner, where device and settings admit it."""
+        admits = (
             isinstance(replay, DeviceReplay)
             and learner.device.type == "cuda"
             and learner.learner.compile
@@ -85,6 +86,7 @@ class WholeUpdate:
             and not learner.network.noisy
             and learner.accumulator.precision != "float16"
         )
+        return cls(learner, replay) if admits else None
 
     def __call__(
         self,
@@ -190,7 +192,10 @@ class WholeUpdate:
             weight = (last - first) / form.rows
             with torch.cuda.stream(streams[i % len(streams)]):
                 loss, predicted, each, table = self._lose(piece, imitation, labels, weight)
-                gradients = torch.autograd.grad(loss, self._flat.copied)
+                with warnings.catch_warnings():
+                    # The weights were seen on another stream before; nothing is added to theirs.
+                    warnings.filterwarnings("ignore", "The AccumulateGrad node's stream")
+                    gradients = torch.autograd.grad(loss, self._flat.copied)
                 pieces = zip(gradients, self._rest, strict=True)
                 flat = [part for g, rest in pieces for part in (g.reshape(-1), rest)]
                 torch.cat([part for part in flat if part.numel()], out=self._gradients[i])
