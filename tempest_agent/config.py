@@ -320,8 +320,8 @@ class LearnerConfig:
     )
     compile: bool = setting(
         False,
-        "Whether torch.compile makes kernels of the network's passes, and on a GPU one graph of the "
-        "whole update (needs a C compiler).",
+        "Whether torch.compile makes kernels of the network's passes, and on a GPU one graph of "
+        "the whole update (needs a C compiler).",
     )
     max_skipped_updates: int = setting(
         20, "Updates in a row without a finite gradient before float32 takes over.", low=1
