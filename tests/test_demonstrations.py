@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +17,23 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tempest_agent import recorder as recorder_module
 from tempest_agent.agent.prefill import prefill
 from tempest_agent.agent.replay import EXPERT, ReplayBuffer, Rows
 from tempest_agent.agent.tempest_games import ZAP_LEGAL_FEATURE
 from tempest_agent.agent.trainer import Trainer
 from tempest_agent.cli import cli
 from tempest_agent.config import GameConfig, load_config
-from tempest_agent.demonstrations import LAYOUT_KEY, Episode, Recorder, load_demonstrations
+from tempest_agent.demonstrations import (
+    LAYOUT_KEY,
+    Episode,
+    load_demonstrations,
+)
 from tempest_agent.envs.feature_layout import NUM_FEATURES
 from tempest_agent.errors import UserError
 from tempest_agent.evaluation import Games
 from tempest_agent.players import find_player
+from tempest_agent.recorder import SPARE, Recorder
 
 NAME = "tempest/random-v0"
 GAMES = Games(episodes=2, seed=3, level=5, max_ticks=900, bonus_life="none")
@@ -148,6 +156,54 @@ def test_a_data_set_is_compressed_once_it_is_complete(nothing: Path) -> None:
     np.testing.assert_array_equal(before.actions["spinner"], after.actions["spinner"])
     np.testing.assert_array_equal(before.infos["score"], after.infos["score"])
     assert list(nothing.rglob("*.hdf5*")) == [file]
+
+
+def test_a_disk_that_is_nearly_full_keeps_what_there_is(
+    nothing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def record(games: int, force: bool, left: int) -> None:
+        recorder = Recorder(find_player("random"), Games(9, max_ticks=60), "full-v0", force)
+        with closing(recorder):
+            for number in range(games):
+                assert recorder.record(number, lambda ticks: True)
+            usage = shutil.disk_usage(nothing)._replace(free=left)
+            monkeypatch.setattr(recorder_module.shutil, "disk_usage", lambda _path: usage)
+            recorder.record(games, lambda ticks: True)
+
+    record(1, False, 10**9)
+    before = read_all(nothing)
+    # A game of 60 decisions takes 61 observations of 911 float32, twice.
+    needed = 2 * 61 * NUM_FEATURES * 4
+    with pytest.raises(UserError, match=r"full-v0 has 4 MB left, too few .* complete before are"):
+        record(0, True, SPARE + needed - 1)
+    assert read_all(nothing) == before
+    monkeypatch.undo()
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(nothing))
+    with pytest.raises(UserError, match="too few"):
+        record(3, True, SPARE)
+    assert len(list(load_demonstrations("full-v0", 1, 0))) == 3
+
+
+def read_all(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_an_older_data_set_comes_back_where_the_new_one_cannot_be_made(
+    nothing: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = Recorder(find_player("random"), Games(1, max_ticks=60), "old-v0")
+    recorder.record(0, lambda ticks: True)
+    before = read_all(nothing)
+
+    def full(*_: Any, **__: Any) -> None:
+        (nothing / "old-v0" / "data").mkdir(parents=True)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(minari, "create_dataset_from_buffers", full)
+    recorder = Recorder(find_player("random"), Games(1, max_ticks=60), "old-v0", force=True)
+    with pytest.raises(OSError, match="No space"):
+        recorder.record(0, lambda ticks: True)
+    assert read_all(nothing) == before
 
 
 @pytest.mark.parametrize("name", ["no name!", "../x-v0", "tempest/expert", "bad", ""])
