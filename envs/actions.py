@@ -20,15 +20,28 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from .arcade.compiled import int64, kernel
+from .arcade.compiled import int64, kernel, rule
 from .arcade.inputs import SPINNER_MAX
 
 Controls: TypeAlias = tuple[NDArray[np.int8], NDArray[np.uint8]]
 """Knob counts a tick and buttons, one each per game."""
 
+PlainActions: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32]]
+"""Button pairs and spinner values of shape ``(num_games, 1)``, as hybrid actions name them."""
+
+NO_ACTIONS: PlainActions = (np.empty(0, np.int64), np.empty((0, 1), np.float32))
+
 ACTION_TYPES = ("hybrid", "box", "discrete")
 DEFAULT_SPINNER_KNOTS = 17
 BUTTON_PAIRS = 4
+
+_INT64, _FLOAT32 = np.dtype(np.int64), np.dtype(np.float32)
+_HYBRID_PARTS = {"buttons", "spinner"}
+_NO_PAIR, _NO_NUMBER = 1, 2
+_NAN = (
+    "action: the spinner is nan, probably the output of a diverged network; "
+    "a number from -1 to 1 is needed"
+)
 
 
 def spinner_counts(spinner: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
@@ -36,11 +49,16 @@ def spinner_counts(spinner: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
     values = np.ascontiguousarray(spinner, np.float64)
     counts = np.empty(values.shape, np.int8)
     if not _round_counts(values.reshape(-1), counts.reshape(-1)):
-        raise ValueError(
-            "action: the spinner is nan, probably the output of a diverged network; "
-            "a number from -1 to 1 is needed"
-        )
+        raise ValueError(_NAN)
     return counts
+
+
+@rule
+def _count(value: float) -> int:
+    """Knob counts of a spinner value; 0 for NaN."""
+    if value != value:
+        return 0
+    return int64(np.rint(max(-1.0, min(1.0, value)) * SPINNER_MAX))
 
 
 @kernel
@@ -50,8 +68,40 @@ def _round_counts(values: NDArray[np.float64], counts: NDArray[np.int8]) -> bool
     for i in range(len(values)):
         value = values[i]
         numbers = numbers and value == value
-        counts[i] = int64(np.rint(max(-1.0, min(1.0, value)) * SPINNER_MAX))
+        counts[i] = _count(value)
     return numbers
+
+
+@rule
+def write_controls(
+    buttons: NDArray[np.int64],
+    spinner: NDArray[np.floating[Any]],
+    counts: NDArray[np.int8],
+    pairs: NDArray[np.uint8],
+) -> int:
+    """Write the controls of hybrid actions, all there are; bits of what is wrong with them."""
+    wrong = int64(0)
+    for i in range(len(buttons)):
+        # Seen as unsigned, a negative number is too large as well.
+        if np.uint64(buttons[i]) >= np.uint64(BUTTON_PAIRS):
+            wrong |= _NO_PAIR
+        pairs[i] = buttons[i]
+        value = np.float64(spinner[i, 0])
+        if value != value:
+            wrong |= _NO_NUMBER
+        counts[i] = _count(value)
+    return wrong
+
+
+@kernel
+def decode_hybrid(
+    buttons: NDArray[np.int64],
+    spinner: NDArray[np.floating[Any]],
+    counts: NDArray[np.int8],
+    pairs: NDArray[np.uint8],
+) -> int:
+    """``write_controls`` for Python."""
+    return write_controls(buttons, spinner, counts, pairs)
 
 
 def knot_counts(knots: int) -> NDArray[np.int8]:
@@ -83,6 +133,13 @@ class ActionForm(ABC):
     def decode(self, actions: Any, num_games: int) -> Controls:
         """Controls of a batch of actions; ``ValueError`` where they do not fit the space."""
 
+    def plain(self, actions: Any) -> PlainActions | None:
+        """The arrays of ``actions`` where compiled code can take them as they are.
+
+        Their lengths may be wrong, and their entries outside of the space.
+        """
+        return None
+
     @abstractmethod
     def single(self, action: Any) -> Any:
         """One action as a batch of one."""
@@ -100,14 +157,35 @@ class HybridActions(ActionForm):
         )
 
     def decode(self, actions: Any, num_games: int) -> Controls:
-        if not isinstance(actions, dict) or set(actions) != {"buttons", "spinner"}:
+        if not isinstance(actions, dict) or actions.keys() != _HYBRID_PARTS:
             raise ValueError(
                 f"action={actions!r}: action_type='hybrid' takes a dict with 'buttons' and "
                 "'spinner'; action_type='box' takes an array"
             )
-        buttons = _numbers(actions["buttons"], (num_games,), BUTTON_PAIRS, "buttons")
+        buttons = _whole_numbers(actions["buttons"], (num_games,), "buttons")
         spinner = _array(actions["spinner"], (num_games, 1), "spinner")
-        return spinner_counts(spinner[:, 0]), buttons.astype(np.uint8)
+        controls = np.empty(num_games, np.int8), np.empty(num_games, np.uint8)
+        wrong = decode_hybrid(buttons, spinner, *controls)
+        if wrong & _NO_PAIR:
+            raise ValueError(_outside(buttons, BUTTON_PAIRS, "buttons"))
+        if wrong & _NO_NUMBER:
+            raise ValueError(_NAN)
+        return controls
+
+    def plain(self, actions: Any) -> PlainActions | None:
+        if type(actions) is not dict or len(actions) != 2:
+            return None
+        buttons, spinner = actions.get("buttons"), actions.get("spinner")
+        if type(buttons) is not np.ndarray or type(spinner) is not np.ndarray:
+            return None
+        if buttons.dtype is not _INT64 or spinner.dtype is not _FLOAT32:
+            return None
+        # Any other layout would be another type to the compiler.
+        if buttons.ndim != 1 or spinner.ndim != 2:
+            return None
+        if not (buttons.flags.carray and spinner.flags.carray):
+            return None
+        return buttons, spinner
 
     def single(self, action: Any) -> Any:
         if not isinstance(action, dict):
@@ -184,20 +262,30 @@ def _one(value: Any, shape: tuple[int, ...] | None, what: str) -> NDArray[Any]:
 
 
 def _array(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.floating[Any]]:
-    array = np.asarray(values, np.float64)
+    array = np.asarray(values)
+    if array.dtype != np.float32:
+        array = np.asarray(array, np.float64)
     if array.shape != shape:
         raise ValueError(f"{what} has shape {array.shape}, but {shape} is needed")
-    return array
+    return np.asarray(array, order="C")
 
 
-def _numbers(values: Any, shape: tuple[int, ...], count: int, what: str) -> NDArray[np.int64]:
+def _whole_numbers(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.int64]:
     array = np.asarray(values)
     if array.shape != shape:
         raise ValueError(f"{what} has shape {array.shape}, but {shape} is needed")
     if array.dtype.kind not in "iu":
         raise ValueError(f"{what} holds {array.dtype} values: whole numbers are needed")
-    numbers = array.astype(np.int64)
+    return np.asarray(array, np.int64, order="C")
+
+
+def _numbers(values: Any, shape: tuple[int, ...], count: int, what: str) -> NDArray[np.int64]:
+    numbers = _whole_numbers(values, shape, what)
     # Seen as unsigned, a negative number is too large as well.
     if numbers.size and numbers.view(np.uint64).max() >= count:
-        raise ValueError(f"{what}={array.tolist()!r}: numbers from 0 to {count - 1} are needed")
+        raise ValueError(_outside(numbers, count, what))
     return numbers
+
+
+def _outside(numbers: NDArray[np.int64], count: int, what: str) -> str:
+    return f"{what}={numbers.tolist()!r}: numbers from 0 to {count - 1} are needed"

@@ -6,30 +6,28 @@ The engine under both forms of the environment, the collector and the evaluator.
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .actions import NO_ACTIONS
 from .arcade.memory import RAM_DTYPE, RAM_SIZE, as_bytes
 from .arcade.randomness import STREAM_DTYPE
 from .features import NUM_FEATURES, as_floats
-from .game_step import (
-    GAME_DTYPE,
-    NOT_STARTED,
-    fill_output,
-    observe_games,
-    reset_games,
-    step_games,
-)
+from .game_step import GAME_DTYPE, NOT_STARTED
 from .report import REPORT_ROWS
 from .seeds import Seeds, streams_for
 from .settings import GameSettings
+from .step_job import new_job, set_options
+from .step_kernels import REFUSED, fill_output, observe_games, reset_games, step_games
+from .threads import StepThreads
 
 NEVER = 2**62
+_NOT_RESET = "step() before reset(): every game has to be reset once first"
 _STREAM_END = RAM_SIZE + STREAM_DTYPE.itemsize
 STATE_SIZE = _STREAM_END + GAME_DTYPE.itemsize
 """Bytes of one game's clonable state: RAM image, random stream, record."""
@@ -44,10 +42,23 @@ class StepOutput(NamedTuple):
     report: NDArray[np.int64]
     """``(REPORT_ROWS, num_games)``, the numbers of ``info``; or ``(REPORT_ROWS, 0)``."""
 
+    ends: NDArray[np.bool_] = np.empty((2, 0), np.bool_)
+    """``(2, num_games)``, terminated and truncated; or ``(2, 0)``."""
+
+    rewards: NDArray[np.float64] = np.empty((2, 0))
+    """``(2, num_games)``, the points times ``scale``, twice; or ``(2, 0)``."""
+
+    scale: float = 0.0
+
 
 NO_OUTPUT = StepOutput(
     np.empty((0, NUM_FEATURES), np.float32), np.empty((REPORT_ROWS, 0), np.int64)
 )
+
+
+AnyOutput: TypeAlias = tuple[
+    NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64], float
+]
 
 
 class GameBatch:
@@ -58,6 +69,7 @@ class GameBatch:
     * ``ram``: ``RAM_DTYPE``; ``streams``: ``STREAM_DTYPE``; ``games``: ``GAME_DTYPE``;
     * ``codes``: int8 ``(num_games, NUM_FEATURES)``, the observation (``observe=True`` only);
     * ``points`` int32, ``terminated`` bool, ``truncated`` bool of the last step;
+      ``happened``, an int, tells with bits of ``NOTED`` and ``ENDED`` whether it is worth looking;
     * with ``autoreset``: ``last_ram``, ``last_games``, ``last_codes``, the end of each game's
       last finished episode, valid where the last step returned terminated or truncated.
 
@@ -116,20 +128,15 @@ class GameBatch:
         self.points = np.zeros(num_games, np.int32)
         self.terminated = np.zeros(num_games, np.bool_)
         self.truncated = np.zeros(num_games, np.bool_)
+        self._controls = np.zeros(num_games, np.int8), np.zeros(num_games, np.uint8)
         self._options = self.settings.records()
-        self._rules = (
-            int(self.settings.frame_skip),
-            bool(self.settings.skip_idle),
-            int(self.settings.max_ticks or NEVER),
-            int(self.settings.max_steps or NEVER),
-            int(self.settings.input_delay),
-            bool(autoreset),
-            bool(observe),
-        )
+        self.happened = 0
+        self._job: NDArray[np.int64] | None = None
         self._seeded = False
         self._started = False
-        self._pool: ThreadPoolExecutor | None = None
-        self._pool_process = 0
+        self._threads: StepThreads | None = None
+        self._threads_process = 0
+        self._end_threads: Any = None
 
     def reset(self, mask: NDArray[np.bool_] | None = None, seeds: Seeds | None = None) -> None:
         """Begin new games where ``mask`` (default: everywhere) is set.
@@ -166,7 +173,7 @@ class GameBatch:
         overwritten by the next step.
         """
         if not self._started:
-            raise RuntimeError("step() before reset(): every game has to be reset once first")
+            self._no_step()
         shape = (self.num_games,)
         if spin.shape != shape or buttons.shape != shape:
             raise ValueError(
@@ -178,17 +185,45 @@ class GameBatch:
                 f"spin is {spin.dtype} and buttons {buttons.dtype}: int8 and uint8 are needed; "
                 "actions.py converts the environment's actions"
             )
-        self._play(spin, buttons, out)
+        self.happened = self._play(spin, buttons, out)
         return self.points, self.terminated, self.truncated
+
+    def step_actions(
+        self, buttons: NDArray[np.int64], spinner: NDArray[np.float32], out: AnyOutput
+    ) -> bool:
+        """Play one step with hybrid actions as ``ActionForm.plain`` gives them.
+
+        ``out``: a ``StepOutput``, or its fields.  Returns False, and nothing has happened, where
+        an action is none of the action space.
+        """
+        if len(buttons) != self.num_games or not self._started:
+            return self._no_step()
+        happened = self._run(buttons, spinner, *self._controls, *out)
+        if happened == REFUSED:
+            return False
+        self.happened = happened
+        return True
+
+    def _no_step(self) -> bool:
+        if not self._started:
+            raise RuntimeError(_NOT_RESET)
+        return False
 
     def set_start_levels(self, levels: Sequence[int]) -> None:
         """Let games that begin from now on draw one entry of ``levels``, with equal chances."""
         self.settings = replace(self.settings, start_level=list(levels))
         self._options = self.settings.records()
+        if self._job is not None:
+            set_options(self._job, self._options)
 
     def fill(self, out: StepOutput, mask: NDArray[np.bool_]) -> None:
         """Write the present state of the games where ``mask`` is set into ``out``."""
         fill_output(self.ram, self.games, self.codes, out.observations, out.report, mask)
+        if out.ends.shape[1] > 0:
+            out.ends[0, mask] = self.terminated[mask]
+            out.ends[1, mask] = self.truncated[mask]
+        if out.rewards.shape[1] > 0:
+            out.rewards[:, mask] = self.points[mask] * out.scale
 
     def observations(self) -> NDArray[np.float32]:
         """The observation of every game as floats, ``(num_games, NUM_FEATURES)``: a new array."""
@@ -235,13 +270,30 @@ class GameBatch:
 
     def close(self) -> None:
         """End the threads; the batch can still be used and then starts new ones."""
-        if self._pool is not None and self._pool_process == os.getpid():
-            self._pool.shutdown()
-        self._pool = None
+        if self._threads is not None and self._threads_process == os.getpid():
+            self._end_threads()
+        self._threads = None
 
-    def step_arrays(self) -> Any:
-        """What the compiled ``step_games`` works on, in its order."""
-        return (
+    def step_job(self) -> NDArray[np.int64]:
+        """What the compiled ``step_games`` works on: addresses, good only as long as the batch."""
+        if self._job is None:
+            settings = self.settings
+            constants = [
+                self.num_games,
+                len(self._options),
+                settings.frame_skip,
+                settings.skip_idle,
+                settings.max_ticks or NEVER,
+                settings.max_steps or NEVER,
+                settings.input_delay,
+                self.autoreset,
+                self.observing,
+            ]
+            self._job = new_job(self._arrays(), [int(each) for each in constants], self.num_threads)
+        return self._job
+
+    def _arrays(self) -> list[NDArray[Any]]:
+        return [
             self.ram,
             self.streams,
             self.games,
@@ -250,57 +302,41 @@ class GameBatch:
             self.last_games,
             self.last_codes,
             self._options,
-            self._rules,
-        )
+            self.points,
+            self.terminated,
+            self.truncated,
+        ]
 
     def _begin_games(self, mask: NDArray[np.bool_]) -> None:
         reset_games(self.ram, self.streams, self.games, self._options, mask)
 
     def _observe(self, mask: NDArray[np.bool_]) -> None:
         if self.observing:
-            observe_games(self.ram, self.games, self.codes, self._rules[4], mask)
+            delay = int(self.settings.input_delay)
+            observe_games(self.ram, self.games, self.codes, delay, mask)
 
-    def _play(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], out: StepOutput) -> None:
+    def _play(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], out: StepOutput) -> int:
+        """Step every game; bits of what happened."""
+        return self._run(*NO_ACTIONS, spin, buttons, *out)
+
+    def _run(self, *arrays: Any) -> int:
+        job = self._job
+        if job is None:
+            job = self.step_job()
         if self.num_threads == 1:
-            self._play_some(spin, buttons, out, 0, self.num_games)
-            return
-        # Threads do not survive a fork: a child process makes its own.
-        if self._pool is None or self._pool_process != os.getpid():
-            self._pool = ThreadPoolExecutor(self.num_threads - 1, "tempest-games")
-            self._pool_process = os.getpid()
-        edges = [self.num_games * part // self.num_threads for part in range(self.num_threads + 1)]
-        others = [
-            self._pool.submit(self._play_some, spin, buttons, out, edges[part], edges[part + 1])
-            for part in range(1, self.num_threads)
-        ]
-        self._play_some(spin, buttons, out, edges[0], edges[1])
-        for other in others:
-            other.result()
+            return step_games(job, 0, *arrays)
+        return self._running_threads(job).step(*arrays)
 
-    def _play_some(
-        self,
-        spin: NDArray[np.int8],
-        buttons: NDArray[np.uint8],
-        out: StepOutput,
-        start: int,
-        stop: int,
-    ) -> None:
-        step: Any = step_games  # Type checkers cannot count what an unpacked tuple holds.
-        step(
-            *self.step_arrays(),
-            spin,
-            buttons,
-            self.points,
-            self.terminated,
-            self.truncated,
-            out.observations,
-            out.report,
-            start,
-            stop,
-        )
+    def _running_threads(self, job: NDArray[np.int64]) -> StepThreads:
+        # Threads do not survive a fork: a child process makes its own.
+        if self._threads is None or self._threads_process != os.getpid():
+            self._threads = StepThreads(job, self._arrays(), self.num_threads)
+            self._threads_process = os.getpid()
+            self._end_threads = weakref.finalize(self, self._threads.close)
+        return self._threads
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_pool": None}
+        return {**self.__dict__, "_threads": None, "_end_threads": None, "_job": None}
 
 
 def rows_of(records: NDArray[np.void]) -> NDArray[np.uint8]:

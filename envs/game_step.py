@@ -1,4 +1,4 @@
-"""One step of a batch of games, compiled: inputs, ticks, bookkeeping, observation, new games."""
+"""One step of one game, compiled: inputs, ticks, bookkeeping, observation, new games."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .arcade.compiled import int64, kernel, rule
+from .arcade.compiled import int64, rule
 from .arcade.inputs import SPINNER_MAX, set_inputs
 from .arcade.memory import QUEUE_SLOTS, STATE_HIGH_SCORE_CHECK, Ram
 from .arcade.randomness import Source, draw
@@ -16,9 +16,8 @@ from .arcade.start import start_game
 from .arcade.tick import tick
 from .controls import needs_no_input, player_alive, zap_legal
 from .feature_layout import MAX_INPUT_DELAY
-from .features import expect_floats, write_features, write_floats
+from .features import write_features
 from .outcome import DEATH_CAUSES, death_cause
-from .report import write_report
 
 FIRE, ZAP = 1, 2
 """Bits of an action's buttons."""
@@ -250,118 +249,3 @@ def rest_game(game: Game) -> None:
 def observe_game(ram: Ram, game: Game, input_delay: int, out: NDArray[np.int8]) -> None:
     """Write one game's observation codes."""
     write_features(ram, game.pending_spin, game.pending_buttons, input_delay, out)
-
-
-@kernel
-def step_games(
-    ram: NDArray[np.void],
-    streams: NDArray[np.void],
-    games: NDArray[np.void],
-    codes: NDArray[np.int8],
-    last_ram: NDArray[np.void],
-    last_games: NDArray[np.void],
-    last_codes: NDArray[np.int8],
-    options: NDArray[np.void],
-    rules: tuple[int, bool, int, int, int, bool, bool],
-    spin: NDArray[np.int8],
-    buttons: NDArray[np.uint8],
-    points: NDArray[np.int32],
-    terminated: NDArray[np.bool_],
-    truncated: NDArray[np.bool_],
-    floats: NDArray[np.float32],
-    report: NDArray[np.int64],
-    start: int,
-    stop: int,
-) -> None:
-    """One step of the games ``start`` to ``stop - 1``.
-
-    ``last_*`` receive finished games; ``floats`` and ``report``, where they have a place for each
-    game, the observation and the numbers of ``info``.
-    """
-    frame_skip, skip_idle, max_ticks, max_steps, input_delay, autoreset, observing = rules
-    floating = len(floats) > 0
-    for i in range(start, stop):
-        game = games[i]
-        if floating:
-            expect_floats(floats[i], 1)
-        if game.status == RUNNING:
-            play_step(
-                ram[i],
-                streams[i],
-                game,
-                int64(spin[i]),
-                int64(buttons[i]),
-                frame_skip,
-                skip_idle,
-                max_ticks,
-                max_steps,
-                input_delay,
-            )
-            if floating:
-                expect_floats(floats[i], 2)
-            if observing:
-                observe_game(ram[i], game, input_delay, codes[i])
-        else:
-            rest_game(game)
-        points[i] = game.points
-        terminated[i] = game.status == TERMINATED
-        truncated[i] = game.status == TRUNCATED
-        if autoreset and game.status != RUNNING:
-            last_ram[i] = ram[i]
-            last_games[i] = games[i]
-            begin_game(ram[i], streams[i], game, options)
-            if observing:
-                last_codes[i] = codes[i]
-                observe_game(ram[i], game, input_delay, codes[i])
-        if floating:
-            write_floats(codes[i], floats[i])
-            if i + 1 < stop:
-                expect_floats(floats[i + 1], 0)
-        if report.shape[1] > 0:
-            write_report(ram[i], game, report, i)
-
-
-@kernel
-def reset_games(
-    ram: NDArray[np.void],
-    streams: NDArray[np.void],
-    games: NDArray[np.void],
-    options: NDArray[np.void],
-    mask: NDArray[np.bool_],
-) -> None:
-    """Start new games where ``mask`` is set."""
-    for i in range(len(ram)):
-        if mask[i]:
-            begin_game(ram[i], streams[i], games[i], options)
-
-
-@kernel
-def observe_games(
-    ram: NDArray[np.void],
-    games: NDArray[np.void],
-    codes: NDArray[np.int8],
-    input_delay: int,
-    mask: NDArray[np.bool_],
-) -> None:
-    """Write the observation codes of the games where ``mask`` is set."""
-    for i in range(len(ram)):
-        if mask[i]:
-            observe_game(ram[i], games[i], input_delay, codes[i])
-
-
-@kernel
-def fill_output(
-    ram: NDArray[np.void],
-    games: NDArray[np.void],
-    codes: NDArray[np.int8],
-    floats: NDArray[np.float32],
-    report: NDArray[np.int64],
-    mask: NDArray[np.bool_],
-) -> None:
-    """Write what ``step_games`` writes into ``floats`` and ``report``, where ``mask`` is set."""
-    for i in range(len(ram)):
-        if mask[i]:
-            if len(floats) > 0:
-                write_floats(codes[i], floats[i])
-            if report.shape[1] > 0:
-                write_report(ram[i], games[i], report, i)

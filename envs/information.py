@@ -26,47 +26,47 @@ def describe_games(games: NDArray[np.void], ram: NDArray[np.void]) -> dict[str, 
     ``executed_buttons`` (fire + 2*zap) as the machine got them in this step, and
     ``terminal_cause``: ``""`` while the game runs, the cause of the last death once it is over,
     ``"time_limit"`` when it was truncated, ``"machine_lost"`` when the MAME that played it failed.
-    Causes are those of ``DEATH_CAUSES``.
+    Causes are those of ``DEATH_CAUSES``.  The two are read-only where they are empty throughout.
     """
     report = np.empty((REPORT_ROWS, len(games)), np.int64)
-    report_games(ram, games, report)
-    return describe_report(report, games)
-
-
-def describe_report(report: NDArray[np.int64], games: NDArray[np.void]) -> dict[str, NDArray[Any]]:
-    """The same of ``games`` whose numbers are in ``report`` already; the arrays are its rows.
-
-    ``death_cause`` and ``terminal_cause`` are read-only where they are empty throughout.
-    """
-    *rows, events = report
-    info: dict[str, NDArray[Any]] = dict(zip(REPORTED, rows, strict=True))
-    if np.count_nonzero(events):
-        info["death_cause"] = _death_causes(games["step_death"])
-        info["terminal_cause"] = _terminal_causes(games)
-    else:
-        info["death_cause"] = info["terminal_cause"] = _no_names(len(games))
+    noted = report_games(ram, games, report)
+    info: dict[str, NDArray[Any]] = dict(zip(REPORTED, report, strict=True))
+    empty = no_names(len(games))
+    info["death_cause"], info["terminal_cause"] = cause_names(games) if noted else (empty, empty)
     return info
 
 
+def cause_names(games: NDArray[np.void]) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+    """``death_cause`` and ``terminal_cause`` of every game."""
+    return _death_causes(games["step_death"]), _terminal_causes(games)
+
+
 @functools.lru_cache(maxsize=64)
-def _no_names(count: int) -> NDArray[np.object_]:
-    # Nothing has happened in most steps.  They share this array, which nobody can write into:
-    # a new one would be a good part of what a step of many games costs besides the games.
+def no_names(count: int) -> NDArray[np.object_]:
+    """``count`` times ``""``: both causes where nothing happened, an array that is read-only.
+
+    Nothing happens in most steps.  They share this array: a new one would be a good part of what
+    a step of many games costs besides the games.
+    """
     names = np.full(count, "", object)
     names.flags.writeable = False
     return names
 
 
 def _death_causes(causes: NDArray[np.int8]) -> NDArray[np.object_]:
-    names = _no_names(len(causes)).copy()
+    names = no_names(len(causes))
     died = np.flatnonzero(causes >= 0)
-    names[died] = _CAUSES[causes[died]]
+    if len(died):
+        names = names.copy()
+        names[died] = _CAUSES[causes[died]]
     return names
 
 
 def _terminal_causes(games: NDArray[np.void]) -> NDArray[np.object_]:
     status = games["status"]
-    causes = _no_names(len(games)).copy()
+    if not status.any():
+        return no_names(len(games))
+    causes = no_names(len(games)).copy()
     over = status == TERMINATED
     causes[over] = _death_causes(games["last_death"][over])
     causes[status == TRUNCATED] = TIME_LIMIT

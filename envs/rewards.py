@@ -64,6 +64,8 @@ class Rewards:
     def __init__(self, settings: RewardSettings, num_games: int) -> None:
         self.settings = settings
         self._potential = np.zeros(num_games)
+        self.only_points = not settings.death_penalty and not settings.shaping
+        """Whether the other parts are 0."""
 
     def begin(self, ram: NDArray[np.void], mask: NDArray[np.bool_]) -> None:
         """Note the first state of the games where ``mask`` is set."""
@@ -76,17 +78,28 @@ class Rewards:
         lives_lost: NDArray[np.int8],
         ram: NDArray[np.void],
         terminated: NDArray[np.bool_],
-    ) -> dict[str, NDArray[np.float64]]:
-        """Parts of the reward by name, each ``(num_games,)``; their sum is the reward.
+    ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+        """The rewards, and their parts by name, each ``(num_games,)``.
 
         ``ram`` holds the states that the step led to: of a game that ended, its last.
         """
-        settings = self.settings
-        parts: dict[str, NDArray[np.float64]] = {
-            "reward_points": points.astype(np.float64) * settings.reward_scale,
+        parts = {
+            "reward_points": points * np.float64(self.settings.reward_scale),
             "reward_death": np.zeros(len(points)),
             "reward_shaping": np.zeros(len(points)),
         }
+        if not self.only_points:
+            self._add_others(parts, lives_lost, ram, terminated)
+        return parts["reward_points"] + parts["reward_death"] + parts["reward_shaping"], parts
+
+    def _add_others(
+        self,
+        parts: dict[str, NDArray[np.float64]],
+        lives_lost: NDArray[np.int8],
+        ram: NDArray[np.void],
+        terminated: NDArray[np.bool_],
+    ) -> None:
+        settings = self.settings
         if settings.death_penalty:
             parts["reward_death"] -= lives_lost.astype(np.float64) * settings.death_penalty
         if settings.shaping:
@@ -94,4 +107,3 @@ class Rewards:
             gain = settings.shaping_discount * potential - self._potential
             parts["reward_shaping"] = settings.shaping * gain
             self._potential = potential
-        return parts

@@ -87,14 +87,13 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
         """Play one step; ``ValueError`` where ``action`` is not of the action space's form."""
         spin, buttons = self._form.decode(self._form.single(action), 1)
         points, terminated, truncated = self.batch.step(spin, buttons)
-        parts = self._rewards.step(
+        rewards, parts = self._rewards.step(
             points, self.batch.games["step_deaths"], self.batch.ram, terminated
         )
-        rewards = {name: float(part[0]) for name, part in parts.items()}
-        info = self._info(rewards)
+        info = self._info({name: float(part[0]) for name, part in parts.items()})
         if self.render_mode == "human":
             self._screen.show(self.batch.ram[0], info["score"])
-        return self.observe(), sum(rewards.values()), bool(terminated[0]), bool(truncated[0]), info
+        return self.observe(), float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info
 
     def observe(self) -> NDArray[Any]:
         """The observation of the present state."""

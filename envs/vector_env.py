@@ -18,15 +18,17 @@ from .batch import NO_OUTPUT, StepOutput
 from .buffers import BufferPool
 from .features import NUM_FEATURES
 from .free_memory import too_large
-from .information import describe_games, describe_report
+from .information import cause_names, describe_games
 from .observations import observation_of
 from .options import EnvOptions
-from .report import REPORT_ROWS
 from .rewards import REWARD_PARTS, Rewards
 from .saved_states import SAVED_SIZE, restore_saved, saved_states
 from .screen import Screen
 from .seeds import check_seed
+from .step_kernels import ENDED, NOTED
+from .step_outputs import OutputSets
 from .tempest_env import TICKS_PER_SECOND, check_reset_options
+from .vector_info import masked
 
 
 class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
@@ -41,10 +43,13 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
             ``"SameStep"`` (the new game's first observation comes at once, the old game's last one
             in ``info["final_obs"]``) or ``"Disabled"`` (finished games wait for ``reset`` with
             ``options={"reset_mask": ...}``).
-        num_threads: threads that share the games.  The results do not depend on it.
+        num_threads: threads that share the games.  The results do not depend on it.  Between two
+            steps they stay awake for a fraction of a millisecond.
         **options: as for ``TempestEnv``.
 
     ``info`` holds arrays with an entry per game; ``_name`` says for which games ``name`` is set.
+    What a step returns is never written into later; of ``info``, the masks and what is empty or 0
+    throughout cannot be written into by the caller either.
 
     Raises ``ValueError`` or ``TypeError`` for options that the game does not have.
     """
@@ -95,7 +100,10 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         self._rewards = Rewards(self.options.reward, num_envs)
         self._screen = Screen(*self.options.render_size)
         self._next_seed = self.options.seed
-        self._ended = np.zeros(num_envs, np.bool_)
+        self._outputs = OutputSets(num_envs)
+        self._scale = float(self.options.reward.reward_scale)
+        self._over: NDArray[np.bool_] | None = None
+        """The games that are over since the last step; ``None`` where none is."""
         self._started = False
 
     def reset(
@@ -119,10 +127,11 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
             super().reset(seed=int(seed))
         self.batch.reset(mask, seed)
         self._rewards.begin(self.batch.ram, mask)
-        self._ended[mask] = False
+        if self._over is not None:
+            self._over = _some(self._over & ~mask)
         self._started = True
         info = describe_games(self.batch.games, self.batch.ram)
-        return self._observe(), _masked({**info, **self._no_rewards()}, mask)
+        return self._observe(), masked({**info, **self._no_rewards()}, mask)
 
     def step(
         self, actions: Any
@@ -130,37 +139,27 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
     ]:
         """Play one step of every game; ``ValueError`` where ``actions`` do not fit the space."""
-        waiting = self._ended
-        if self.autoreset_mode == AutoresetMode.DISABLED and waiting.any():
+        waiting = self._over
+        if waiting is not None and self.autoreset_mode == AutoresetMode.DISABLED:
             raise RuntimeError(
                 f"games {np.flatnonzero(waiting).tolist()} are over: with autoreset disabled, "
                 "call reset(options={'reset_mask': terminated | truncated}) before the next step"
             )
         batch = self.batch
-        spin, buttons = self._form.decode(actions, self.num_envs)
-        out = self._new_output()
+        made = self._outputs.take()
+        floats = NO_OUTPUT.observations if self._floats is None else self._floats.take()
+        out = floats, *made.arrays, self._scale
+        rewards, terminated, truncated = made.returned
         # Games that are over take no part in this, whatever their action.
-        points, terminated, truncated = batch.step(spin, buttons, out)
-        self._ended = terminated | truncated
-        any_ended = self.autoreset_mode == AutoresetMode.SAME_STEP and bool(self._ended.any())
-        parts = self._reward_parts(points, terminated, any_ended)
-        if self.autoreset_mode == AutoresetMode.NEXT_STEP and waiting.any():
-            batch.reset(waiting)
-            batch.fill(out, waiting)
-            self._rewards.begin(batch.ram, waiting)
-            self._ended &= ~waiting
-            for part in parts.values():
-                part[waiting] = 0.0
-        shown = parts
-        if any_ended:
-            # The step's parts belong to the old game: info shows the new one.
-            shown = {name: np.where(self._ended, 0.0, part) for name, part in parts.items()}
-        info = _masked({**describe_report(out.report, batch.games), **shown}, None)
-        if any_ended:
-            self._add_endings(info, parts)
-        rewards = parts["reward_points"] + parts["reward_death"] + parts["reward_shaping"]
-        observations = self._observe() if self._floats is None else out.observations
-        return observations, rewards, terminated.copy(), truncated.copy(), info
+        plain = self._form.plain(actions)
+        if plain is None or not batch.step_actions(*plain, out):
+            batch.step(*self._form.decode(actions, self.num_envs), StepOutput(*out))
+        info = made.info.copy()
+        rewards, terminated, truncated = rewards.view(), terminated.view(), truncated.view()
+        if waiting is not None or batch.happened != 0 or not self._rewards.only_points:
+            rewards = self._add_events(info, StepOutput(*out), waiting)
+        observations = self._observe() if self._floats is None else floats
+        return observations, rewards, terminated, truncated, info
 
     def ram(self) -> NDArray[np.uint8]:
         """A copy of every machine's RAM, uint8 ``(num_envs, 2048)``."""
@@ -181,7 +180,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         """
         restore_saved(self.batch, states)
         self._rewards.begin(self.batch.ram, np.ones(self.num_envs, np.bool_))
-        self._ended = self.batch.games["status"] != 0
+        self._over = _some(self.batch.games["status"] != 0)
         self._started = True
         return self._observe()
 
@@ -207,34 +206,66 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
     def _observe(self) -> NDArray[Any]:
         return self._observation.make(self.batch.codes, self.batch.ram)
 
-    def _new_output(self) -> StepOutput:
-        return StepOutput(
-            NO_OUTPUT.observations if self._floats is None else self._floats.take(),
-            np.empty((REPORT_ROWS, self.num_envs), np.int64),
-        )
-
     def _no_rewards(self) -> dict[str, NDArray[np.float64]]:
         return {name: np.zeros(self.num_envs) for name in REWARD_PARTS}
 
+    def _add_events(
+        self, info: dict[str, Any], out: StepOutput, waiting: NDArray[np.bool_] | None
+    ) -> NDArray[np.float64]:
+        """Rewards of a step, and in ``info`` what not every step has.
+
+        ``waiting``: games that were over before.
+        """
+        batch = self.batch
+        happened = batch.happened
+        ended = batch.terminated | batch.truncated if happened & ENDED else None
+        renewed = ended if self.autoreset_mode == AutoresetMode.SAME_STEP else None
+        rewards, parts = self._reward_parts(renewed)
+        if waiting is not None:
+            self._begin_anew(waiting, out)
+            for values in (rewards, *parts.values()):
+                values[waiting] = 0.0
+            ended = _some(batch.terminated | batch.truncated)
+        self._over = ended if renewed is None else None
+        info.update(parts)
+        if happened & NOTED:
+            info["death_cause"], info["terminal_cause"] = cause_names(batch.games)
+        if renewed is not None:
+            # The step's parts belong to the old game: info shows the new one.
+            info.update({name: np.where(renewed, 0.0, part) for name, part in parts.items()})
+            self._add_endings(info, parts, renewed)
+        return rewards
+
     def _reward_parts(
-        self, points: NDArray[np.int32], terminated: NDArray[np.bool_], any_ended: bool
-    ) -> dict[str, NDArray[np.float64]]:
+        self, renewed: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+        """Rewards of the step and their parts; the games in ``renewed`` have begun anew since."""
         batch = self.batch
         lives_lost = batch.games["step_deaths"]
         ram = batch.ram
-        if any_ended:
-            lives_lost = np.where(self._ended, batch.last_games["step_deaths"], lives_lost)
+        if renewed is not None:
+            lives_lost = np.where(renewed, batch.last_games["step_deaths"], lives_lost)
             if self.options.reward.shaping:
                 ram = ram.copy()
-                ram[self._ended] = batch.last_ram[self._ended]
-        parts = self._rewards.step(points, lives_lost, ram, terminated)
-        if any_ended:
-            self._rewards.begin(batch.ram, self._ended)
-        return parts
+                ram[renewed] = batch.last_ram[renewed]
+        made = self._rewards.step(batch.points, lives_lost, ram, batch.terminated)
+        if renewed is not None:
+            self._rewards.begin(batch.ram, renewed)
+        return made
 
-    def _add_endings(self, info: dict[str, Any], parts: dict[str, NDArray[np.float64]]) -> None:
+    def _begin_anew(self, waiting: NDArray[np.bool_], out: StepOutput) -> None:
+        """Next-step autoreset: this is the first step of games that were over."""
+        self.batch.reset(waiting)
+        self.batch.fill(out, waiting)
+        self._rewards.begin(self.batch.ram, waiting)
+
+    def _add_endings(
+        self,
+        info: dict[str, Any],
+        parts: dict[str, NDArray[np.float64]],
+        ended: NDArray[np.bool_],
+    ) -> None:
         """Same-step autoreset: what the finished games showed last."""
-        ended = self._ended
         batch = self.batch
         codes = batch.last_codes[ended] if self.options.obs_type == "features" else batch.last_codes
         shown = self._observation.make(codes, batch.last_ram[ended])
@@ -243,7 +274,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
             final[game] = observation
         last = {**describe_games(batch.last_games, batch.last_ram), **parts}
         info["final_obs"], info["_final_obs"] = final, ended.copy()
-        info["final_info"], info["_final_info"] = _masked(last, ended), ended.copy()
+        info["final_info"], info["_final_info"] = masked(last, ended), ended.copy()
 
     def _reset_mask(self, mask: Any) -> NDArray[np.bool_]:
         every = np.ones(self.num_envs, np.bool_)
@@ -288,14 +319,6 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
         raise ValueError(f"autoreset_mode={mode!r}: one of {values}") from None
 
 
-def _masked(arrays: dict[str, NDArray[Any]], mask: NDArray[np.bool_] | None) -> dict[str, Any]:
-    """Info arrays with a mask beside each; entries outside of ``mask`` are blank."""
-    shown = np.ones(len(next(iter(arrays.values()))), np.bool_) if mask is None else mask.copy()
-    if mask is not None and not mask.all():
-        arrays = {name: _blank_elsewhere(values, mask) for name, values in arrays.items()}
-    return {**arrays, **dict.fromkeys([f"_{name}" for name in arrays], shown)}
-
-
-def _blank_elsewhere(values: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
-    blank: Any = None if values.dtype == object else values.dtype.type(0)
-    return np.where(mask, values, blank)
+def _some(mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """``mask``, or ``None`` where it is False throughout."""
+    return mask if mask.any() else None

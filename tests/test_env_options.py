@@ -176,8 +176,9 @@ def test_an_action_outside_the_space_is_refused(action_type: str, action: Any, w
 def test_reward_is_scaled_points_less_the_penalty() -> None:
     rewards = Rewards(RewardSettings(reward_scale=0.5, death_penalty=3), 2)
     ram = np.zeros(2, RAM_DTYPE)
-    parts = rewards.step(np.array([150, 0], np.int32), np.array([0, 1], np.int8), ram,
+    total, parts = rewards.step(np.array([150, 0], np.int32), np.array([0, 1], np.int8), ram,
                          np.zeros(2, np.bool_))  # fmt: skip
+    assert total.tolist() == [75, -3]
     assert parts["reward_points"].tolist() == [75, 0]
     assert parts["reward_death"].tolist() == [0, -3]
     assert parts["reward_shaping"].tolist() == [0, 0]

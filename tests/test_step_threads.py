@@ -6,15 +6,17 @@ import gc
 import os
 import pickle
 import threading
+import time
 import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tempest_agent.envs import batch as batch_module
+from tempest_agent.envs import threads
 from tempest_agent.envs.batch import GameBatch
 from tempest_agent.envs.settings import GameSettings
+from tempest_agent.envs.step_kernels import ENDED
 
 
 def thread_count() -> int:
@@ -63,13 +65,103 @@ def test_a_pickled_batch_and_a_forked_one_make_threads_of_their_own() -> None:
 
 def test_a_failing_kernel_is_the_callers_error(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = settled(GameBatch(40, num_threads=2))
+    before = batch.clone()
 
-    def broken(*_arguments: Any) -> None:
-        raise RuntimeError("the kernel failed")
+    def broken(_job: Any, share: int, *_arrays: Any) -> int:
+        if share == 0:
+            raise RuntimeError("the kernel failed")
+        return 0
 
     action = np.ones(40, np.int8), np.ones(40, np.uint8)
     with monkeypatch.context() as patch:
-        patch.setattr(batch_module, "step_games", broken)
+        patch.setattr(threads, "step_games", broken)
         with pytest.raises(RuntimeError, match="the kernel failed"):
             batch.step(*action)
+    np.testing.assert_array_equal(batch.clone(), before)
+    batch.step(*action)
+    assert (batch.games["ticks"] == 2).all()
     batch.close()
+
+
+def test_an_interrupt_ends_a_step_only_when_no_thread_plays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    batch = settled(GameBatch(40, num_threads=2))
+    answers = [False, False, True]
+
+    def interrupted(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threads, "finished", lambda _job: answers.pop(0))
+        patch.setattr(threads.time, "sleep", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            batch.step(np.ones(40, np.int8), np.ones(40, np.uint8))
+    assert answers == []
+    assert (batch.games["ticks"] == 2).all()
+    batch.close()
+
+
+def test_threads_that_slept_and_threads_that_stayed_awake_play_the_same() -> None:
+    """In a pause they fall asleep; without one they never do."""
+    settings = GameSettings(start_level=range(1, 30), skip_idle=False)
+    random = np.random.default_rng(2)
+    batches = [GameBatch(90, settings, num_threads=number) for number in (1, 2, 3, 3)]
+    for batch in batches:
+        batch.reset(seeds=5)
+    for turn in range(60):
+        action = random.integers(-31, 32, 90, np.int8), random.integers(0, 4, 90, np.uint8)
+        for batch in batches:
+            batch.step(*action)
+        if turn % 4 == 0:
+            time.sleep(0.02)
+    for batch in batches[1:]:
+        np.testing.assert_array_equal(batch.clone(), batches[0].clone())
+        np.testing.assert_array_equal(batch.codes, batches[0].codes)
+        batch.close()
+
+
+def test_games_go_on_when_a_thread_never_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller plays the share of a thread that nothing wakes."""
+    monkeypatch.setattr(threads, "take_sleeper", lambda _job, _share: False)
+    alone, late = GameBatch(50), GameBatch(50, num_threads=2)
+    for batch in (alone, late):
+        batch.reset(seeds=4)
+    for _ in range(5):
+        time.sleep(0.02)
+        for batch in (alone, late):
+            batch.step(np.full(50, 9, np.int8), np.ones(50, np.uint8))
+    np.testing.assert_array_equal(late.clone(), alone.clone())
+    late.close()
+
+
+def test_what_happened_is_told_by_whichever_thread_saw_it() -> None:
+    settings = GameSettings(lives=2, start_level=range(20, 90), frame_skip=4)
+    batches = [GameBatch(30, settings, num_threads=number) for number in (1, 3)]
+    for batch in batches:
+        batch.reset(seeds=6)
+    told = []
+    for _ in range(200):
+        for batch in batches:
+            batch.step(np.zeros(30, np.int8), np.zeros(30, np.uint8))
+        one, three = batches
+        assert one.happened == three.happened
+        assert bool(three.happened & ENDED) == bool((three.terminated | three.truncated).any())
+        told.append(three.happened)
+    batches[1].close()
+    assert {0, ENDED} == set(told)
+
+
+def test_start_levels_can_change_while_threads_are_awake() -> None:
+    settings = GameSettings(max_ticks=2)
+    batches = [GameBatch(40, settings, autoreset=True, num_threads=number) for number in (1, 2)]
+    for batch in batches:
+        batch.reset(seeds=7)
+    for level in (3, 40, 77):
+        for batch in batches:
+            batch.set_start_levels([level])
+            for _ in range(3):
+                batch.step(np.zeros(40, np.int8), np.zeros(40, np.uint8))
+            assert (batch.ram["cur_wave"] == level - 1).all()
+    np.testing.assert_array_equal(batches[0].clone(), batches[1].clone())
+    batches[1].close()

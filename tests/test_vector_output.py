@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import weakref
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from tempest_agent.envs.buffers import BufferPool
 from tempest_agent.envs.features import as_floats
 from tempest_agent.envs.information import describe_games
 from tempest_agent.envs.report import REPORT_ROWS
+from tempest_agent.envs.step_kernels import step_games
+from tempest_agent.envs.step_outputs import OutputSets
 from tempest_agent.envs.vector_env import TempestVectorEnv
 
 
@@ -37,15 +40,60 @@ def test_memory_is_used_again_only_when_no_array_shares_it() -> None:
     assert place in places
 
 
+def test_the_oldest_of_many_held_arrays_is_used_again() -> None:
+    """A loop that looks back some steps allocates nothing."""
+    pool = BufferPool((100,), np.int64)
+    held = [pool.take() for _ in range(20)]
+    places = [address(array) for array in held]
+    assert len(set(places)) == 20
+    for turn in range(40):
+        del held[0]
+        held.append(pool.take())
+        assert address(held[-1]) == places[turn % 20]
+
+
 def test_a_pool_keeps_only_a_few_buffers_and_none_when_pickled() -> None:
     pool = BufferPool((100,), np.int64)
     many = [pool.take() for _ in range(20)]
-    assert len({address(array) for array in many}) == 20
+    memory = [weakref.ref(array.base) for array in many]
     del many
-    assert len(pool._free) == 3
+    pool.take()
+    assert sum(each() is not None for each in memory) == 3
     copy = pickle.loads(pickle.dumps(pool))
-    assert len(copy._free) == 0
     assert copy.take().shape == (100,)
+    assert sum(each() is not None for each in memory) == 3
+
+
+def test_a_set_of_outputs_is_used_again_when_nothing_of_it_is_held() -> None:
+    sets = OutputSets(5)
+    first = sets.take()
+    assert sets.take() is first
+    info = first.info.copy()
+    rewards, terminated, truncated = (each.view() for each in first.returned)
+    holders: list[Any] = [
+        info, info["score"], info["reward_points"], info["lives"][1:], rewards, rewards[::2],
+        terminated, truncated.view(np.uint8), memoryview(truncated), info["level"].reshape(5, 1),
+    ]  # fmt: skip
+    del info, rewards, terminated, truncated
+    while holders:
+        assert sets.take() is not first
+        holders.pop(0)
+    assert sets.take() is first
+    assert pickle.loads(pickle.dumps(sets)).take() is not first
+
+
+def test_what_is_done_to_a_returned_array_stays_with_it() -> None:
+    env = TempestVectorEnv(6)
+    env.reset(seed=0)
+    still = {"buttons": np.zeros(6, np.int64), "spinner": np.zeros((6, 1), np.float32)}
+    for _ in range(4):
+        observations, rewards, terminated, truncated, info = env.step(still)
+        for array in (observations, rewards, terminated, truncated):
+            assert array.flags.writeable
+            assert array.shape[0] == 6
+            array.flags.writeable = False
+        info.clear()
+        info["score"] = None
 
 
 def actions(env: TempestVectorEnv, random: np.random.Generator) -> dict[str, np.ndarray]:
@@ -100,6 +148,64 @@ def test_an_empty_cause_cannot_be_written_into_and_others_can() -> None:
         info = env.step(still)[4]
     info["death_cause"][0] = "mine"
     assert env.step(still)[4]["death_cause"].tolist() == ["", ""]
+
+
+def forms_of(action: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """The same actions as other types and layouts."""
+    buttons, spinner = action["buttons"], action["spinner"]
+    forms: list[dict[str, Any]] = [
+        {"buttons": buttons, "spinner": spinner},
+        {"buttons": buttons.tolist(), "spinner": spinner.tolist()},
+        {"spinner": spinner.astype(np.float64), "buttons": buttons.astype(np.uint8)},
+        {"buttons": np.repeat(buttons, 2)[::2], "spinner": np.repeat(spinner, 2)[::2, None]},
+        {"buttons": buttons.copy(), "spinner": spinner.copy()},
+    ]
+    forms[3]["spinner"] = np.repeat(spinner, 3, axis=1)[:, 1:2]
+    for values in forms[4].values():
+        values.flags.writeable = False
+    return forms
+
+
+def test_the_form_of_the_actions_changes_nothing_and_compiles_nothing() -> None:
+    envs = [TempestVectorEnv(7, start_level=[1, 30]) for _ in range(5)]
+    for env in envs:
+        env.reset(seed=3)
+    random = np.random.default_rng(8)
+    for _ in range(60):
+        for env, action in zip(envs, forms_of(actions(envs[0], random)), strict=True):
+            env.step(action)
+    states = [env.clone_states().tobytes() for env in envs]
+    assert states == states[:1] * 5
+    assert len(step_games.signatures) == 1  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"buttons": np.zeros(0, np.int64)}, "buttons has shape"),
+        ({"buttons": np.zeros(5, np.int64)}, "buttons has shape"),
+        ({"spinner": np.zeros((0, 1), np.float32)}, "spinner has shape"),
+        ({"spinner": np.zeros((4, 0), np.float32)}, "spinner has shape"),
+        ({"spinner": np.zeros((4, 2), np.float32)}, "spinner has shape"),
+        ({"buttons": np.array([0, 1, 2, 4])}, r"buttons=\[0, 1, 2, 4\]: numbers from 0 to 3"),
+        ({"buttons": np.array([0, -1, 2, 3])}, r"numbers from 0 to 3"),
+        ({"spinner": np.array([[0], [0], [0], [np.nan]], np.float32)}, "the spinner is nan"),
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_no_game_goes_on_with_a_wrong_action(
+    wrong: dict[str, np.ndarray], words: str, threads: int
+) -> None:
+    env = TempestVectorEnv(4, num_threads=threads)
+    env.reset(seed=1)
+    action = {"buttons": np.ones(4, np.int64), "spinner": np.ones((4, 1), np.float32)}
+    env.step(action)
+    before = env.clone_states()
+    with pytest.raises(ValueError, match=words):
+        env.step({**action, **wrong})
+    np.testing.assert_array_equal(env.clone_states(), before)
+    assert env.step(action)[4]["ticks"].tolist() == (env.batch.games["ticks"]).tolist()
+    env.close()
 
 
 def test_filling_writes_where_the_mask_is_set() -> None:

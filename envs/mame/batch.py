@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..actions import decode_hybrid
 from ..arcade.inputs import SPINNER_MAX
 from ..arcade.memory import RAM_DTYPE, as_bytes
-from ..batch import NEVER, GameBatch, StepOutput, rows_of
+from ..batch import NEVER, AnyOutput, GameBatch, StepOutput, rows_of
 from ..game_step import (
     FIRE,
     IDLE_LIMIT,
@@ -24,6 +25,7 @@ from ..game_step import (
     ZAP,
 )
 from ..settings import GameSettings
+from ..step_kernels import ENDED, NOTED
 from . import bookkeeping, protocol
 from .bookkeeping import IDLE, OVER
 from .errors import MachineError, MameError
@@ -83,6 +85,16 @@ class MameBatch(GameBatch):
     def pids(self) -> list[int | None]:
         """Process id of each game's MAME, ``None`` where there is none at the moment."""
         return [each.pid if each is not None and each.alive else None for each in self._machines]
+
+    def step_actions(
+        self, buttons: NDArray[np.int64], spinner: NDArray[np.float32], out: AnyOutput
+    ) -> bool:
+        if buttons.shape != (self.num_games,) or spinner.shape != (self.num_games, 1):
+            return False
+        if decode_hybrid(buttons, spinner, *self._controls) != 0:
+            return False
+        self.step(*self._controls, StepOutput(*out))
+        return True
 
     def clone(self, games: NDArray[np.int64] | list[int] | None = None) -> NDArray[np.uint8]:
         """Not to be had of the real machine: raises ``MameError``."""
@@ -150,7 +162,7 @@ class MameBatch(GameBatch):
     def __exit__(self, *_exception: object) -> None:
         self.close()
 
-    def _play(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], out: StepOutput) -> None:
+    def _play(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], out: StepOutput) -> int:
         self._rest_records()
         if self._left:
             self.games["status"][self.games["status"] == RUNNING] = LOST
@@ -186,6 +198,9 @@ class MameBatch(GameBatch):
             self._begin_games(ended)
             self._observe(ended)
         self.fill(out, np.ones(self.num_games, np.bool_))
+        noted = (self.games["step_death"] != NO_CAUSE) | (self.games["status"] != RUNNING)
+        over = self.terminated | self.truncated
+        return NOTED * bool(noted.any()) | ENDED * bool(over.any())
 
     def _rest_records(self) -> None:
         """Clear what the records of finished games say about a single step."""

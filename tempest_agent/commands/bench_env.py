@@ -19,13 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.commands.bench import Figure, figure
+from tempest_agent.envs.actions import NO_ACTIONS
 from tempest_agent.envs.arcade.compiled import int64, kernel
 from tempest_agent.envs.arcade.inputs import set_inputs
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.batch import NO_OUTPUT, GameBatch, rows_of
 from tempest_agent.envs.features import NUM_FEATURES
-from tempest_agent.envs.game_step import FIRE, ZAP, step_games
+from tempest_agent.envs.game_step import FIRE, ZAP
 from tempest_agent.envs.settings import GameSettings
+from tempest_agent.envs.step_kernels import step_games
 from tempest_agent.envs.vector_env import TempestVectorEnv
 from tempest_agent.experts import make_teacher
 
@@ -158,17 +160,19 @@ def replay_ticks(
 
 @kernel
 def replay_steps(
-    arrays: Any, spins: NDArray[np.int8], buttons: NDArray[np.uint8], ends: Any, outputs: Any
+    job: NDArray[np.int64],
+    actions: Any,
+    spins: NDArray[np.int8],
+    buttons: NDArray[np.uint8],
+    outputs: Any,
 ) -> None:
     """All steps of a batch in one call, so that nothing is added to them."""
-    ram, streams, games, codes, last_ram, last_games, last_codes, options, rules = arrays
-    points, terminated, truncated = ends
-    floats, report = outputs
+    pairs, turns = actions
+    floats, report, ends, rewards, scale = outputs
     for at in range(spins.shape[0]):
         step_games(
-            ram, streams, games, codes, last_ram, last_games, last_codes, options, rules,
-            spins[at], buttons[at], points, terminated, truncated, floats, report, 0, len(ram),
-        )  # fmt: skip
+            job, 0, pairs, turns, spins[at], buttons[at], floats, report, ends, rewards, scale
+        )
 
 
 def fastest(*prepare: Callable[[], Callable[[], None]]) -> list[float]:
@@ -223,11 +227,10 @@ def _compiled_steps(play: Play, together: int = 0) -> Callable[[], None]:
     batch.restore(play.states[:together])
     # As bytes, without restore()'s observations: putting games in costs next to nothing.
     pairs = [
-        (rows_of(here), rows_of(there))
-        for here, there in zip(batch.step_arrays()[:3], whole.step_arrays()[:3], strict=True)
+        (rows_of(batch.ram), rows_of(whole.ram)),
+        (rows_of(batch.streams), rows_of(whole.streams)),
+        (rows_of(batch.games), rows_of(whole.games)),
     ]
-    arrays = batch.step_arrays()
-    ends = (batch.points, batch.terminated, batch.truncated)
     inputs = [
         (np.ascontiguousarray(play.spins[:, at : at + together]),
          np.ascontiguousarray(play.buttons[:, at : at + together]))
@@ -238,7 +241,7 @@ def _compiled_steps(play: Play, together: int = 0) -> Callable[[], None]:
         for group, (spins, buttons) in enumerate(inputs):
             for here, there in pairs:
                 here[:] = there[group * together : (group + 1) * together]
-            replay_steps(arrays, spins, buttons, ends, NO_OUTPUT)
+            replay_steps(batch.step_job(), NO_ACTIONS, spins, buttons, NO_OUTPUT)
 
     return run
 

@@ -1,0 +1,69 @@
+"""A step's job: all that compiled code works on, as one array of numbers.
+
+A step needs some twenty arrays and ten constants.  Handing them to compiled code one by one costs
+as much as playing ten games, and a thread that waits inside compiled code could not be given them
+at all.  So their addresses and the constants stand in an array that is made once, and only what
+is new in a step is written into it.
+
+Behind them stand the counters by which threads share the games, see ``shares``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+(
+    RAM, STREAMS, GAMES, CODES, LAST_RAM, LAST_GAMES, LAST_CODES, OPTIONS,
+    POINTS, TERMINATED, TRUNCATED,
+) = range(11)  # fmt: skip
+"""Places of the addresses of a batch's arrays."""
+
+SPIN, BUTTONS, FLOATS, REPORT, ENDS, REWARDS = range(11, 17)
+"""Places of the addresses that a step brings with it."""
+
+(
+    TOTAL, NUM_OPTIONS, FRAME_SKIP, SKIP_IDLE, MAX_TICKS, MAX_STEPS, INPUT_DELAY, AUTORESET,
+    OBSERVING,
+) = range(17, 26)  # fmt: skip
+"""Places of the constants."""
+
+FLOATING, REPORTING, ENDING, REWARDING = range(26, 30)
+"""Places of 1 where a step brings ``FLOATS``, ``REPORT``, ``ENDS``, ``REWARDS``, else 0."""
+
+THREADS = 30
+SCALE = 31
+"""Place of the reward for a point, the bits of a float."""
+
+HAPPENED = 32
+"""Place of what happened in the step, bits as ``step_games`` returns them."""
+
+COUNTERS = 40
+LINE = 8
+"""A counter has a cache line to itself, so that threads do not take it from each other."""
+
+
+def new_job(
+    arrays: list[NDArray[np.generic]], constants: list[int], threads: int
+) -> NDArray[np.int64]:
+    """A job of a batch's ``arrays`` (``RAM`` to ``TRUNCATED``) and ``constants`` (from ``TOTAL``).
+
+    It holds addresses: whoever keeps the job has to keep the arrays as well.
+    """
+    job = np.zeros(COUNTERS + (2 * threads + 2) * LINE, np.int64)
+    for place, array in enumerate(arrays):
+        job[place] = address(array)
+    job[TOTAL : TOTAL + len(constants)] = constants
+    job[THREADS] = threads
+    return job
+
+
+def set_options(job: NDArray[np.int64], options: NDArray[np.void]) -> None:
+    """Let new games draw from other ``options``; between two steps only."""
+    job[OPTIONS] = address(options)
+    job[NUM_OPTIONS] = len(options)
+
+
+def address(array: NDArray[np.generic]) -> int:
+    """Where the array's memory begins."""
+    return int(array.__array_interface__["data"][0])

@@ -1,0 +1,227 @@
+"""What Python calls to step, begin and show the games of a batch."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import step_job as at
+from .actions import write_controls
+from .arcade.compiled import int64, kernel, rule
+from .arcade.memory import RAM_DTYPE
+from .arcade.options import OPTIONS_DTYPE
+from .arcade.randomness import STREAM_DTYPE
+from .feature_layout import NUM_FEATURES
+from .features import expect_floats, write_floats
+from .game_step import (
+    GAME_DTYPE,
+    RUNNING,
+    TERMINATED,
+    TRUNCATED,
+    begin_game,
+    observe_game,
+    play_step,
+    rest_game,
+)
+from .intrinsics import array_at, fetch_or, load
+from .report import REPORT_ROWS, expect_report, write_report
+from .shares import await_share, claim, finish, linger, open_shares
+
+NOTED, ENDED, UNFINISHED, REFUSED = 1, 2, 4, 8
+"""Bits of what happened in a step: a life was lost or a game is over as far as ``info`` goes; a
+game is terminated or truncated; and of ``step_games`` alone: a thread is still playing; nothing
+was played."""
+
+
+@rule
+def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
+    """Step the games ``start`` to ``stop - 1``; what happened."""
+    total = job[at.TOTAL]
+    ram = array_at(job[at.RAM], (total,), RAM_DTYPE)
+    streams = array_at(job[at.STREAMS], (total,), STREAM_DTYPE)
+    games = array_at(job[at.GAMES], (total,), GAME_DTYPE)
+    codes = array_at(job[at.CODES], (total, NUM_FEATURES), np.int8)
+    last_ram = array_at(job[at.LAST_RAM], (total,), RAM_DTYPE)
+    last_games = array_at(job[at.LAST_GAMES], (total,), GAME_DTYPE)
+    last_codes = array_at(job[at.LAST_CODES], (total, NUM_FEATURES), np.int8)
+    options = array_at(job[at.OPTIONS], (job[at.NUM_OPTIONS],), OPTIONS_DTYPE)
+    points = array_at(job[at.POINTS], (total,), np.int32)
+    terminated = array_at(job[at.TERMINATED], (total,), np.bool_)
+    truncated = array_at(job[at.TRUNCATED], (total,), np.bool_)
+    spin = array_at(job[at.SPIN], (total,), np.int8)
+    buttons = array_at(job[at.BUTTONS], (total,), np.uint8)
+    floats = array_at(job[at.FLOATS], (total, NUM_FEATURES), np.float32)
+    report = array_at(job[at.REPORT], (REPORT_ROWS, total), np.int64)
+    ends = array_at(job[at.ENDS], (2, total), np.bool_)
+    rewards = array_at(job[at.REWARDS], (2, total), np.float64)
+    scale = job[at.SCALE : at.SCALE + 1].view(np.float64)[0]
+    frame_skip, skip_idle = job[at.FRAME_SKIP], job[at.SKIP_IDLE] != 0
+    max_ticks, max_steps = job[at.MAX_TICKS], job[at.MAX_STEPS]
+    input_delay = job[at.INPUT_DELAY]
+    autoreset, observing = job[at.AUTORESET] != 0, job[at.OBSERVING] != 0
+    floating, reporting = job[at.FLOATING] != 0, job[at.REPORTING] != 0
+    ending, rewarding = job[at.ENDING] != 0, job[at.REWARDING] != 0
+    happened = int64(0)
+    for i in range(start, stop):
+        game = games[i]
+        if floating:
+            expect_floats(floats[i], 1)
+        if game.status == RUNNING:
+            play_step(
+                ram[i],
+                streams[i],
+                game,
+                int64(spin[i]),
+                int64(buttons[i]),
+                frame_skip,
+                skip_idle,
+                max_ticks,
+                max_steps,
+                input_delay,
+            )
+            if floating:
+                expect_floats(floats[i], 2)
+            if observing:
+                observe_game(ram[i], game, input_delay, codes[i])
+        else:
+            rest_game(game)
+        points[i] = game.points
+        over, cut = game.status == TERMINATED, game.status == TRUNCATED
+        terminated[i] = over
+        truncated[i] = cut
+        if ending:
+            ends[0, i] = over
+            ends[1, i] = cut
+        if rewarding:
+            rewards[0, i] = game.points * scale
+            rewards[1, i] = rewards[0, i]
+        if over or cut:
+            happened |= ENDED
+        if autoreset and game.status != RUNNING:
+            last_ram[i] = ram[i]
+            last_games[i] = games[i]
+            begin_game(ram[i], streams[i], game, options)
+            if observing:
+                last_codes[i] = codes[i]
+                observe_game(ram[i], game, input_delay, codes[i])
+        if floating:
+            write_floats(codes[i], floats[i])
+            if i + 1 < stop:
+                expect_floats(floats[i + 1], 0)
+        if reporting:
+            happened |= NOTED * write_report(ram[i], game, report, i)
+            expect_report(report, i, stop)
+    return happened
+
+
+@rule
+def _note_arrays(
+    job: NDArray[np.int64],
+    spin: NDArray[np.int8],
+    buttons: NDArray[np.uint8],
+    floats: NDArray[np.float32],
+    report: NDArray[np.int64],
+    ends: NDArray[np.bool_],
+    rewards: NDArray[np.float64],
+    scale: float,
+) -> None:
+    job[at.SPIN], job[at.BUTTONS] = spin.ctypes.data, buttons.ctypes.data
+    job[at.FLOATS], job[at.FLOATING] = floats.ctypes.data, len(floats) > 0
+    job[at.REPORT], job[at.REPORTING] = report.ctypes.data, report.shape[1] > 0
+    job[at.ENDS], job[at.ENDING] = ends.ctypes.data, ends.shape[1] > 0
+    job[at.REWARDS], job[at.REWARDING] = rewards.ctypes.data, rewards.shape[1] > 0
+    job[at.SCALE : at.SCALE + 1].view(np.float64)[0] = scale
+
+
+@kernel
+def step_games(
+    job: NDArray[np.int64],
+    share: int,
+    pairs: NDArray[np.int64],
+    turns: NDArray[np.float32],
+    spin: NDArray[np.int8],
+    buttons: NDArray[np.uint8],
+    floats: NDArray[np.float32],
+    report: NDArray[np.int64],
+    ends: NDArray[np.bool_],
+    rewards: NDArray[np.float64],
+    scale: float,
+) -> int:
+    """One step of the games of ``job``; what happened, bits of ``NOTED``, ``ENDED``, ...
+
+    ``spin`` and ``buttons`` are what the step puts in.  Where ``pairs`` and ``turns`` have an
+    entry for each game, they are written first from these, hybrid actions; if one of those is
+    none, the answer is ``REFUSED`` and nothing is played.  ``floats``, ``report``, ``ends`` and
+    ``rewards``, where they have a place for each game, receive what ``StepOutput`` says.
+
+    The owner of ``share`` 0 calls this for every step, the other threads once: they play in all
+    steps that come, whatever their other arguments, and return when it is time to sleep.
+    """
+    if share == 0:
+        if len(pairs) > 0:
+            if turns.shape != (len(pairs), 1):
+                return REFUSED
+            if write_controls(pairs, turns, spin, buttons) != 0:
+                return REFUSED
+        _note_arrays(job, spin, buttons, floats, report, ends, rewards, scale)
+        if job[at.THREADS] == 1:
+            return _play_games(job, 0, job[at.TOTAL])
+        job[at.HAPPENED] = 0
+        open_shares(job)
+    while share == 0 or await_share(job, share):
+        start, stop = claim(job, share)
+        while start < stop:
+            happened = _play_games(job, start, stop)
+            if happened != 0:
+                fetch_or(job, at.HAPPENED, happened)
+            finish(job, stop - start)
+            start, stop = claim(job, share)
+        if share == 0:
+            return load(job, at.HAPPENED) if linger(job) else UNFINISHED
+    return 0
+
+
+@kernel
+def reset_games(
+    ram: NDArray[np.void],
+    streams: NDArray[np.void],
+    games: NDArray[np.void],
+    options: NDArray[np.void],
+    mask: NDArray[np.bool_],
+) -> None:
+    """Start new games where ``mask`` is set."""
+    for i in range(len(ram)):
+        if mask[i]:
+            begin_game(ram[i], streams[i], games[i], options)
+
+
+@kernel
+def observe_games(
+    ram: NDArray[np.void],
+    games: NDArray[np.void],
+    codes: NDArray[np.int8],
+    input_delay: int,
+    mask: NDArray[np.bool_],
+) -> None:
+    """Write the observation codes of the games where ``mask`` is set."""
+    for i in range(len(ram)):
+        if mask[i]:
+            observe_game(ram[i], games[i], input_delay, codes[i])
+
+
+@kernel
+def fill_output(
+    ram: NDArray[np.void],
+    games: NDArray[np.void],
+    codes: NDArray[np.int8],
+    floats: NDArray[np.float32],
+    report: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+) -> None:
+    """Write what ``step_games`` writes into ``floats`` and ``report``, where ``mask`` is set."""
+    for i in range(len(ram)):
+        if mask[i]:
+            if len(floats) > 0:
+                write_floats(codes[i], floats[i])
+            if report.shape[1] > 0:
+                write_report(ram[i], games[i], report, i)

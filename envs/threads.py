@@ -1,0 +1,106 @@
+"""``StepThreads``: threads that play the steps of a batch together with their caller."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .actions import NO_ACTIONS
+from .shares import clear_shares, dismiss, dismissed, finished, take_sleeper
+from .step_job import HAPPENED
+from .step_kernels import UNFINISHED, step_games
+
+_NAP = 50e-6
+# Seconds between two looks at a thread that something else keeps from its last games.
+
+_NOTHING: tuple[Any, ...] = (
+    *NO_ACTIONS,
+    np.empty(0, np.int8),
+    np.empty(0, np.uint8),
+    np.empty((0, 0), np.float32),
+    np.empty((0, 0), np.int64),
+    np.empty((0, 0), np.bool_),
+    np.empty((0, 0)),
+    0.0,
+)
+"""The arrays of a step, for a thread that finds those of every step in the job."""
+
+
+class StepThreads:
+    """The caller and ``num_threads - 1`` more.
+
+    Nobody waits for a thread to begin: the caller starts with its own share of the games at once,
+    and plays those of a thread that is late as well.  After a step the threads stay awake inside
+    compiled code for a while, so that steps that follow each other closely wake nobody.
+
+    ``arrays``: those whose addresses are in ``job``; they live as long as the threads.
+    """
+
+    def __init__(self, job: NDArray[np.int64], arrays: Any, num_threads: int) -> None:
+        clear_shares(job)
+        self._job = job
+        self._held: Any = None
+        self._workers = [_Worker(share, job, arrays) for share in range(1, num_threads)]
+        for worker in self._workers:
+            worker.start()
+
+    def step(self, *arrays: Any) -> int:
+        """Play a step with ``arrays`` as ``step_games`` takes them; what happened in it."""
+        job = self._job
+        # Kept for the threads, should an interrupt end this function before they are through.
+        self._held = arrays
+        for worker in self._workers:
+            if take_sleeper(job, worker.share):
+                worker.wake()
+        try:
+            happened = step_games(job, 0, *arrays)
+        finally:
+            self._wait()
+        self._held = None
+        return job.item(HAPPENED) if happened & UNFINISHED else happened
+
+    def close(self) -> None:
+        """End the threads."""
+        dismiss(self._job)
+        for worker in self._workers:
+            worker.wake()
+        for worker in self._workers:
+            if worker is not threading.current_thread():
+                worker.join()
+
+    def _wait(self) -> None:
+        interrupted = None
+        while not finished(self._job):
+            try:
+                time.sleep(_NAP)
+            except KeyboardInterrupt as pressed:
+                interrupted = pressed
+        if interrupted is not None:
+            raise interrupted
+
+
+class _Worker(threading.Thread):
+    """One thread; it knows the job and its arrays alone, so that it keeps no batch alive."""
+
+    def __init__(self, share: int, job: NDArray[np.int64], arrays: Any) -> None:
+        super().__init__(name=f"tempest-games-{share}", daemon=True)
+        self.share = share
+        self._job = job
+        self._arrays = arrays
+        self._asleep = threading.Lock()
+        self._asleep.acquire()
+
+    def wake(self) -> None:
+        """End its sleep, or the next one if it is awake; one thread may call this at a time."""
+        if self._asleep.locked():
+            self._asleep.release()
+
+    def run(self) -> None:
+        while not dismissed(self._job):
+            step_games(self._job, self.share, *_NOTHING)
+            if not dismissed(self._job):
+                self._asleep.acquire()
