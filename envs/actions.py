@@ -35,7 +35,7 @@ ACTION_TYPES = ("hybrid", "box", "discrete")
 DEFAULT_SPINNER_KNOTS = 17
 BUTTON_PAIRS = 4
 
-_INT64, _FLOAT32 = np.dtype(np.int64), np.dtype(np.float32)
+_ARRAY, _INT64, _FLOAT32 = np.ndarray, np.dtype(np.int64), np.dtype(np.float32)
 _HYBRID_PARTS = {"buttons", "spinner"}
 _NO_PAIR, _NO_NUMBER = 1, 2
 _NAN = (
@@ -175,8 +175,11 @@ class HybridActions(ActionForm):
     def plain(self, actions: Any) -> PlainActions | None:
         if type(actions) is not dict or len(actions) != 2:
             return None
-        buttons, spinner = actions.get("buttons"), actions.get("spinner")
-        if type(buttons) is not np.ndarray or type(spinner) is not np.ndarray:
+        try:
+            buttons, spinner = actions["buttons"], actions["spinner"]
+        except KeyError:
+            return None
+        if type(buttons) is not _ARRAY or type(spinner) is not _ARRAY:
             return None
         if buttons.dtype is not _INT64 or spinner.dtype is not _FLOAT32:
             return None
