@@ -67,6 +67,20 @@ def rule(function: F) -> F:
 
 def kernel(function: F) -> F:
     """Compile ``function`` for use from Python, with its machine code kept on disk."""
+    return _kept_on_disk(function, _OPTIONS)
+
+
+def sum_kernel(function: F) -> F:
+    """A ``kernel`` whose sums may be taken in any order, which lets them run on vectors.
+
+    A product and a sum may also be rounded once instead of twice.  The last bits are the same in
+    every run on one machine, but not on every machine: not for the game.  Infinities and NaN stay
+    what they are.
+    """
+    return _kept_on_disk(function, {**_OPTIONS, "fastmath": {"reassoc", "nsz", "contract"}})
+
+
+def _kept_on_disk(function: F, options: dict[str, Any]) -> F:
     source = Path(inspect.getfile(function)).resolve().parent
     folder = cache_root() / _digest(source)
     if not any(folder.rglob("*.nbi")):
@@ -75,7 +89,7 @@ def kernel(function: F) -> F:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder)
     try:
-        compiled: F = numba.njit(cache=True, **_OPTIONS)(function)
+        compiled: F = numba.njit(cache=True, **options)(function)
     finally:
         config.CACHE_DIR = before
     return compiled

@@ -303,7 +303,7 @@ class DeviceReplay(ReplayBuffer):
             return
         magnitude = errors.abs().double() + PRIORITY_FLOOR
         self.largest_error = torch.maximum(
-            magnitude.max(), torch.as_tensor(self.largest_error, device=self.device)
+            magnitude.max(), torch.as_tensor(self.largest_error, dtype=torch.float64, device=self.device)
         )
         self.tree.set(rows, self._device_priorities(rows, magnitude))
 

@@ -22,6 +22,7 @@ from torch.nn import functional
 
 from tempest_agent.config import LearnerConfig, NetworkConfig
 
+from . import fused_layers
 from .actions import BUTTON_PAIRS, SPINNER_COUNTS
 from .distributions import make_distribution
 from .lane_head import LaneHead
@@ -98,9 +99,15 @@ class MlpEncoder(nn.Module):
             layers.append(nn.ReLU(inplace=True))
             num_inputs = width
         self.layers = nn.Sequential(*layers)
+        self.layer_norm = layer_norm
         self.num_outputs = num_inputs
 
     def forward(self, observation: Tensor) -> Tensor:
+        if self.layer_norm:
+            layers = list(self.layers)
+            pairs = list(zip(layers[::3], layers[1::3], strict=True))
+            if fused_layers.applies_to(observation, pairs):
+                return fused_layers.forward(observation, pairs)
         encoded: Tensor = self.layers(observation)
         return encoded
 

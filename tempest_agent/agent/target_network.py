@@ -40,6 +40,10 @@ class Followers(Generic[Network]):
         self.target = copy.deepcopy(online).requires_grad_(False).eval()
         self.target_age = self._age_before = 0.0
         self.average = copy.deepcopy(online).requires_grad_(False).eval()
+        # Looked up once: to walk through the layers takes longer than to move small ones.
+        self._online, self._target, self._average = (
+            weight_tensors(network) for network in (online, self.target, self.average)
+        )
 
     @torch.no_grad()
     def update(self, updates: int, took: Tensor | None = None) -> bool:
@@ -59,7 +63,7 @@ class Followers(Generic[Network]):
     @torch.no_grad()
     def move_average(self, share: float | Tensor, took: Tensor | None = None) -> None:
         """The half of ``update`` that is the same in every update."""
-        _approach(weight_tensors(self.average), weight_tensors(self.online), share, took)
+        _approach(self._average, self._online, share, took)
 
     @torch.no_grad()
     def move_target(self, updates: int, took: Tensor | None = None) -> bool:
@@ -69,7 +73,7 @@ class Followers(Generic[Network]):
         self.target_age += 1.0
         if moves:
             self.target_age *= 1.0 - self.tau
-            _approach(weight_tensors(self.target), weight_tensors(self.online), self.tau, took)
+            _approach(self._target, self._online, self.tau, took)
         return moves
 
     def take_back(self) -> None:

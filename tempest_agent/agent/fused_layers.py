@@ -1,0 +1,131 @@
+"""Layers of the form Linear, LayerNorm, ReLU on one core, faster than one operation after another.
+
+The products are those of the library; everything between two of them is one pass over memory
+(``layer_kernels``).  Results differ from those of the single operations in the last bits.  Where
+this does not apply (a GPU, reduced precision, several threads, ``torch.compile``) layers run as
+they are written in ``networks``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+
+from .layer_kernels import gradients, rectified, rectified_and_kept
+
+ALL_ALIVE = np.zeros(0, np.float32)
+
+
+class _Weights(NamedTuple):
+    """Of one layer: ``(N, M)`` of the product, then ``(N,)``."""
+
+    product: Tensor
+    bias: Tensor
+    gain: Tensor
+    shift: Tensor
+
+
+Pairs = Sequence[tuple[nn.Module, nn.Module]]
+"""Each Linear with its LayerNorm."""
+
+
+def applies_to(inputs: Tensor, layers: Pairs) -> bool:
+    """Whether ``forward`` can take ``inputs`` through ``layers``."""
+    return (
+        inputs.device.type == "cpu"
+        and torch.get_num_threads() == 1
+        and not torch.is_autocast_enabled("cpu")
+        and not torch.compiler.is_compiling()
+        and all(
+            _is_plain(linear, nn.Linear) and _is_plain(norm, nn.LayerNorm)
+            for linear, norm in layers
+        )
+        and inputs.dtype == layers[0][0].weight.dtype == torch.float32
+    )
+
+
+def _is_plain(layer: nn.Module, kind: type[nn.Module]) -> bool:
+    """Whether nobody has put anything of their own into ``layer``, nor wants to hear of it."""
+    heard = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks
+    return type(layer) is kind and not heard
+
+
+def forward(inputs: Tensor, layers: Pairs, alive: Tensor | None = None) -> Tensor:
+    """Inputs ``(R, M)`` through ``layers``, with gradients where they are wanted.
+
+    ``alive``: ``(R,)`` float32, 0 where every layer is to answer with zeros.
+    """
+    weights: list[Tensor] = []
+    epsilons: list[float] = []
+    for linear, norm in layers:
+        weights += (*linear.parameters(), *norm.parameters())
+        epsilons.append(cast(nn.LayerNorm, norm).eps)
+    if torch.is_grad_enabled():
+        out: Tensor = _Layers.apply(inputs, alive, epsilons, *weights)  # type: ignore[no-untyped-call]
+        return out
+    mask = _mask(alive)
+    for epsilon, (product, *others) in zip(epsilons, _by_layer(weights), strict=True):
+        inputs = torch.mm(inputs, product.t())
+        rectified(inputs.numpy(), *_arrays(others), epsilon, mask)
+    return inputs
+
+
+def _by_layer(weights: Sequence[Tensor]) -> list[_Weights]:
+    return [_Weights(*weights[i : i + 4]) for i in range(0, len(weights), 4)]
+
+
+def _arrays(tensors: Iterable[Tensor]) -> list[Any]:
+    return [tensor.detach().numpy() for tensor in tensors]
+
+
+def _mask(alive: Tensor | None) -> Any:
+    return ALL_ALIVE if alive is None else alive.numpy()
+
+
+class _Layers(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, inputs: Tensor, alive: Tensor | None, epsilons: list[float], *weights: Tensor
+    ) -> Tensor:
+        mask = _mask(alive)
+        kept: list[Tensor] = []
+        for epsilon, (product, *others) in zip(epsilons, _by_layer(weights), strict=True):
+            standard = torch.mm(inputs, product.t())
+            out, scales = torch.empty_like(standard), torch.empty(len(standard))
+            rectified_and_kept(
+                standard.numpy(), *_arrays(others), epsilon, mask, scales.numpy(), out.numpy()
+            )
+            kept += (inputs, standard, scales)
+            inputs = out
+        ctx.alive = alive
+        ctx.save_for_backward(*weights, *kept)
+        return inputs
+
+    @staticmethod
+    @once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor | None, ...]:
+        saved = ctx.saved_tensors
+        count = len(saved) // 7
+        weights, kept = _by_layer(saved[: 4 * count]), saved[4 * count :]
+        mask = _mask(ctx.alive)
+        found: list[Tensor] = []
+        incoming = incoming.contiguous()
+        # The first one is somebody else's; those that are made here may be written over.
+        outgoing = torch.empty_like(incoming)
+        for i in reversed(range(count)):
+            inputs, standard, scales = kept[3 * i : 3 * i + 3]
+            product, _, gain, shift = weights[i]
+            sums = torch.empty(3, len(product))
+            gradients(
+                incoming.numpy(), *_arrays((standard, scales, gain, shift)), mask,
+                outgoing.numpy(), sums.numpy(),
+            )  # fmt: skip
+            found = [torch.mm(outgoing.t(), inputs), *sums.unbind(), *found]
+            if i or ctx.needs_input_grad[0]:
+                incoming = outgoing = torch.mm(outgoing, product)
+        return (incoming if ctx.needs_input_grad[0] else None, None, None, *found)
