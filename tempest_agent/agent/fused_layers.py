@@ -71,7 +71,8 @@ def forward(inputs: Tensor, layers: Pairs, alive: Tensor | None = None) -> Tenso
     mask = _mask(alive)
     for epsilon, (product, *others) in zip(epsilons, _by_layer(weights), strict=True):
         inputs = torch.mm(inputs, product.t())
-        rectified(inputs.numpy(), *_arrays(others), epsilon, mask)
+        bias, gain, shift = _arrays(others)
+        rectified(inputs.numpy(), bias, gain, shift, epsilon, mask)
     return inputs
 
 
@@ -97,8 +98,9 @@ class _Layers(torch.autograd.Function):
         for epsilon, (product, *others) in zip(epsilons, _by_layer(weights), strict=True):
             standard = torch.mm(inputs, product.t())
             out, scales = torch.empty_like(standard), torch.empty(len(standard))
+            bias, gain, shift = _arrays(others)
             rectified_and_kept(
-                standard.numpy(), *_arrays(others), epsilon, mask, scales.numpy(), out.numpy()
+                standard.numpy(), bias, gain, shift, epsilon, mask, scales.numpy(), out.numpy()
             )
             kept += (inputs, standard, scales)
             inputs = out
@@ -107,7 +109,7 @@ class _Layers(torch.autograd.Function):
         return inputs
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
         count = len(saved) // 7
@@ -121,8 +123,9 @@ class _Layers(torch.autograd.Function):
             inputs, standard, scales = kept[3 * i : 3 * i + 3]
             product, _, gain, shift = weights[i]
             sums = torch.empty(3, len(product))
+            normal, scale, factor, offset = _arrays((standard, scales, gain, shift))
             gradients(
-                incoming.numpy(), *_arrays((standard, scales, gain, shift)), mask,
+                incoming.numpy(), normal, scale, factor, offset, mask,
                 outgoing.numpy(), sums.numpy(),
             )  # fmt: skip
             found = [torch.mm(outgoing.t(), inputs), *sums.unbind(), *found]

@@ -16,6 +16,7 @@ from tempest_agent.config import Config
 from .accumulation import Accumulator, resolve_precision
 from .actions import ZAP_PAIRS, pair_mask, to_counts, to_unit
 from .bootstrap import Bootstrap, Target
+from .heap import keep_freed_memory
 from .imitation import cross_entropy, margin, resemblance
 from .inference import InferenceCopy, aligns
 from .metrics import Metrics
@@ -73,9 +74,8 @@ def _spread(values: Tensor) -> Tensor:
     ``Tensor.std`` takes ten times as long on a CPU.
     """
     each = values.flatten(1)
-    return torch.linalg.vector_norm(each - each.mean(dim=1, keepdim=True), dim=1) / math.sqrt(
-        each.shape[1] - 1
-    )
+    norm: Tensor = torch.linalg.vector_norm(each - each.mean(dim=1, keepdim=True), dim=1)
+    return norm / math.sqrt(each.shape[1] - 1)
 
 
 class Learner:
@@ -102,6 +102,8 @@ class Learner:
         self.learner = learner
         self.network = config.network
         self.device = device
+        if device.type == "cpu":
+            keep_freed_memory()
         self.online = QNetwork(layout, config.network, learner).to(device)
         # What is compiled wraps the network beside it, so that saved weights keep their names.
         self._forward: Any = torch.compile(self.online) if learner.compile else self.online
