@@ -33,7 +33,7 @@ def test_learner(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in {"BATCH": 8, "DEFAULT_BATCH": 8}.items():
         monkeypatch.setattr(bench_learner, name, size)
     monkeypatch.setattr(bench_learner, "PUBLIC_HIDDEN", "network.hidden=[16, 8]")
-    monkeypatch.setattr(bench_env, "REPETITIONS", 1)
+    monkeypatch.setattr(bench_learner, "ROUNDS", 1)
     figures = bench("learner")
     assert {
         "samples_per_second", "ratio_to_plain_loop", "ratio_to_matmul", "accumulation_4_ratio",

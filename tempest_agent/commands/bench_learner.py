@@ -8,6 +8,7 @@ after them.  The plain loop is what one would write down in a single file.
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,11 +23,16 @@ from tempest_agent.agent.networks import Layout
 from tempest_agent.agent.replay import AGENT, Batch
 from tempest_agent.agent.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.commands.bench import Figure, figure
-from tempest_agent.commands.bench_env import fastest
 from tempest_agent.commands.tensor_memory import peak_bytes
 from tempest_agent.config import Config, load_config
 
+Seconds = NDArray[np.float64]
+
 CPU = torch.device("cpu")
+ROUNDS = 15
+WARM_UP_ROUNDS = 2
+"""Rounds that are left out: memory is new, and kernels compile."""
+
 BATCH = 4096
 DEFAULT_BATCH = 256
 PUBLIC_FEATURES = 171
@@ -47,15 +53,16 @@ def measure() -> dict[str, Figure]:
         one, four = (_memory(Layout(PUBLIC_FEATURES), parts) for parts in (1, 4))
     finally:
         torch.set_num_threads(threads)
+    accumulated = 4.0 * _median(public.ours / public.four)
     return {
-        "samples_per_second": figure(BATCH / public.ours, "rows/s", BATCH / public.plain),
+        "samples_per_second": _speed(public, BATCH),
         "ratio_to_plain_loop": _ratio(public.ours, public.plain, "a plain PyTorch loop"),
         "ratio_to_matmul": _ratio(public.ours, public.products, "its matrix products"),
         "accumulation_4_ratio": {
-            "value": 4.0 * public.ours / public.four,
+            "value": accumulated,
             "unit": "speed with 4 micro-batches to 1, equally many rows in each",
-            "baseline": BATCH / public.ours,
-            "ratio": 4.0 * public.ours / public.four,
+            "baseline": BATCH / _median(public.ours),
+            "ratio": accumulated,
         },
         "accumulation_4_memory_ratio": {
             "value": four / one,
@@ -63,31 +70,39 @@ def measure() -> dict[str, Figure]:
             "baseline": float(one),
             "ratio": four / one,
         },
-        "default_samples_per_second": figure(
-            DEFAULT_BATCH / default.ours, "rows/s", DEFAULT_BATCH / default.plain
-        ),
+        "default_samples_per_second": _speed(default, DEFAULT_BATCH),
         "default_ratio_to_plain_loop": _ratio(default.ours, default.plain, "a plain PyTorch loop"),
         "default_ratio_to_matmul": _ratio(default.ours, default.products, "its matrix products"),
     }
 
 
-def _ratio(seconds: float, baseline: float, of: str) -> Figure:
-    return {
-        "value": seconds / baseline,
-        "unit": f"time of an update to that of {of}",
-        "baseline": baseline,
-        "ratio": seconds / baseline,
-    }
-
-
 @dataclass(frozen=True)
 class _Seconds:
-    """Of one update."""
+    """Of one update in each of ``ROUNDS`` rounds, ``(ROUNDS,)``."""
 
-    ours: float
-    plain: float
-    products: float
-    four: float
+    ours: Seconds
+    plain: Seconds
+    products: Seconds
+    four: Seconds
+
+
+def _median(numbers: Seconds) -> float:
+    return float(np.median(numbers))
+
+
+def _speed(seconds: _Seconds, rows: int) -> Figure:
+    return figure(rows / _median(seconds.ours), "rows/s", rows / _median(seconds.plain))
+
+
+def _ratio(seconds: Seconds, baseline: Seconds, of: str) -> Figure:
+    """The median of the rounds' ratios: what else the machine does slows both of a round down."""
+    ratio = _median(seconds / baseline)
+    return {
+        "value": ratio,
+        "unit": f"time of an update to that of {of}",
+        "baseline": _median(baseline),
+        "ratio": ratio,
+    }
 
 
 def _compare(layout: Layout, overrides: tuple[str, ...], rows: int) -> _Seconds:
@@ -95,13 +110,24 @@ def _compare(layout: Layout, overrides: tuple[str, ...], rows: int) -> _Seconds:
     four = load_config(None, [*COMMON, *overrides, "learner.gradient_accumulation_steps=4"])
     batch = random_batch(layout, rows)
     return _Seconds(
-        *fastest(
-            lambda: _ours(layout, config, batch),
-            lambda: _plain(layout, config, batch),
-            lambda: _products(layout, config, rows),
-            lambda: _ours(layout, four, random_batch(layout, 4 * rows)),
+        *_rounds(
+            _ours(layout, config, batch),
+            _plain(layout, config, batch),
+            _products(layout, config, rows),
+            _ours(layout, four, random_batch(layout, 4 * rows)),
         )
     )
+
+
+def _rounds(*runs: Callable[[], None]) -> list[Seconds]:
+    """Seconds of each of ``runs`` in ``ROUNDS`` rounds, in which they take turns."""
+    seconds = np.empty((len(runs), ROUNDS + WARM_UP_ROUNDS))
+    for number in range(seconds.shape[1]):
+        for times, run in zip(seconds, runs, strict=True):
+            began = time.perf_counter()
+            run()
+            times[number] = time.perf_counter() - began
+    return list(seconds[:, WARM_UP_ROUNDS:])
 
 
 def _memory(layout: Layout, parts: int) -> int:
