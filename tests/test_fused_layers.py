@@ -142,3 +142,32 @@ def test_reduced_precision_and_several_threads_take_the_single_operations() -> N
     assert not fused_layers.applies_to(inputs.double(), layers)
     torch.set_num_threads(2)
     assert not fused_layers.applies_to(inputs, layers)
+
+
+def test_a_layer_over_the_last_dimension() -> None:
+    ((linear, norm),) = make(6, 5)
+    inputs = torch.randn(4, 3, 6)
+    alive = (torch.rand(4, 3) < 0.5).float()
+    fused = fused_layers.rectified_linear(inputs, linear, norm, alive)
+    torch.set_num_threads(2)
+    single = fused_layers.rectified_linear(inputs, linear, norm, alive)
+    assert fused.shape == single.shape == (4, 3, 5)
+    torch.testing.assert_close(fused, single)
+    assert not fused[alive == 0].any()
+    without = fused_layers.rectified_linear(inputs, linear, nn.Identity())
+    assert torch.equal(without, torch.relu(linear(inputs)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_neighbours_on_the_ring(dtype: torch.dtype) -> None:
+    lanes = torch.randn(3, 16, 5).to(dtype).requires_grad_()
+    weights = torch.randn(3, 16, 15).to(dtype)
+    results = []
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        around = fused_layers.with_neighbours(lanes)
+        results.append((around, *torch.autograd.grad((around * weights).sum(), lanes)))
+    (fused, gradient), (single, wanted) = results
+    assert torch.equal(fused, single)
+    assert torch.equal(fused[1, 0], torch.cat((lanes[1, 15], lanes[1, 0], lanes[1, 1])))
+    torch.testing.assert_close(gradient, wanted)

@@ -19,6 +19,9 @@ from torch import Tensor, nn
 
 from .replicas import ALONE, Replicas
 
+CLIP_EPSILON = 1e-6
+"""What ``torch.nn.utils.clip_grad_norm_`` adds to the norm."""
+
 log = logging.getLogger("tempest_agent")
 
 
@@ -127,7 +130,8 @@ class Accumulator:
         self.replicas.sum_gradients(self.parameters)
         self.scaler.unscale_(self.optimizer)
         self.group_norms = {name: _norm(group) for name, group in self.groups.items()}
-        self.grad_norm = nn.utils.clip_grad_norm_(self.parameters, self.max_grad_norm)
+        self.grad_norm = _norm(self.parameters)
+        self._clip()
         if self.lagged:
             self._step_unseen()
             self.fetch()
@@ -140,6 +144,13 @@ class Accumulator:
             self.optimizer.step()
         self._count(finite)
         return finite
+
+    def _clip(self) -> None:
+        """Scale the gradient down to ``max_grad_norm``, as ``nn.utils.clip_grad_norm_`` does."""
+        factor = (self.max_grad_norm / (self.grad_norm + CLIP_EPSILON)).clamp(max=1.0)
+        # Where it can be asked without waiting, most gradients turn out to need no pass over them.
+        if self.lagged or bool(factor < 1.0):
+            torch._foreach_mul_([p.grad for p in self.parameters if p.grad is not None], factor)
 
     def _step_unseen(self) -> None:
         """Let the device decide whether to step."""

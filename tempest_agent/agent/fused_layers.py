@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from .layer_kernels import gradients, rectified, rectified_and_kept
+from .layer_kernels import beside, beside_gradients, gradients, rectified, rectified_and_kept
 
 ALL_ALIVE = np.zeros(0, np.float32)
 
@@ -37,15 +37,21 @@ Pairs = Sequence[tuple[nn.Module, nn.Module]]
 def applies_to(inputs: Tensor, layers: Pairs) -> bool:
     """Whether ``forward`` can take ``inputs`` through ``layers``."""
     return (
-        inputs.device.type == "cpu"
-        and torch.get_num_threads() == 1
+        _on_one_core(inputs)
         and not torch.is_autocast_enabled("cpu")
-        and not torch.compiler.is_compiling()
         and all(
             _is_plain(linear, nn.Linear) and _is_plain(norm, nn.LayerNorm)
             for linear, norm in layers
         )
         and inputs.dtype == layers[0][0].weight.dtype == torch.float32
+    )
+
+
+def _on_one_core(inputs: Tensor) -> bool:
+    return (
+        inputs.device.type == "cpu"
+        and torch.get_num_threads() == 1
+        and not torch.compiler.is_compiling()
     )
 
 
@@ -74,6 +80,29 @@ def forward(inputs: Tensor, layers: Pairs, alive: Tensor | None = None) -> Tenso
         bias, gain, shift = _arrays(others)
         rectified(inputs.numpy(), bias, gain, shift, epsilon, mask)
     return inputs
+
+
+def rectified_linear(
+    inputs: Tensor, linear: nn.Module, norm: nn.Module, alive: Tensor | None = None
+) -> Tensor:
+    """``relu(norm(linear(inputs)))`` over the last dimension, fused where that applies.
+
+    ``alive``: of the shape of the other dimensions, 0 where the answer is to be 0, else 1.
+    """
+    if applies_to(inputs, [(linear, norm)]):
+        rows = inputs.reshape(-1, inputs.shape[-1])
+        mask = None if alive is None else alive.reshape(-1)
+        return forward(rows, [(linear, norm)], mask).view(*inputs.shape[:-1], -1)
+    out = torch.relu(norm(linear(inputs)))
+    return out if alive is None else out * alive.unsqueeze(-1)
+
+
+def with_neighbours(lanes: Tensor) -> Tensor:
+    """Each lane ``(B, L, C)`` between its neighbours on the ring, ``(B, L, 3 * C)``."""
+    if _on_one_core(lanes) and lanes.dtype in (torch.float32, torch.bfloat16):
+        out: Tensor = _Neighbours.apply(lanes)  # type: ignore[no-untyped-call]
+        return out
+    return torch.cat((lanes.roll(1, 1), lanes, lanes.roll(-1, 1)), dim=-1)
 
 
 def _by_layer(weights: Sequence[Tensor]) -> list[_Weights]:
@@ -132,3 +161,26 @@ class _Layers(torch.autograd.Function):
             if i or ctx.needs_input_grad[0]:
                 incoming = outgoing = torch.mm(outgoing, product)
         return (incoming if ctx.needs_input_grad[0] else None, None, None, *found)
+
+
+class _Neighbours(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, lanes: Tensor) -> Tensor:
+        rows, count, width = lanes.shape
+        out = lanes.new_empty(rows, count, 3 * width)
+        # A copy asks nothing of a number but its size.
+        form = torch.float32 if lanes.dtype == torch.float32 else torch.int16
+        beside(lanes.contiguous().view(form).numpy(), out.view(form).numpy())
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, incoming: Tensor) -> Tensor:
+        width = incoming.shape[2] // 3
+        if incoming.dtype != torch.float32:
+            after, own, before = incoming.reshape(*incoming.shape[:2], 3, width).unbind(2)
+            total: Tensor = own + before.roll(1, 1) + after.roll(-1, 1)
+            return total
+        out = incoming.new_empty(*incoming.shape[:2], width)
+        beside_gradients(incoming.contiguous().numpy(), out.numpy())
+        return out

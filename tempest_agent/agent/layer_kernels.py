@@ -13,10 +13,12 @@ condition: either would rule out vector instructions.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.compiled import sum_kernel
+from tempest_agent.envs.arcade.compiled import kernel, sum_kernel
 
 Floats = NDArray[np.float32]
 
@@ -152,3 +154,30 @@ def gradients(
                 for j in range(width):
                     sums[kind, j] += part[kind, j]
                     part[kind, j] = ZERO
+
+
+@kernel
+def beside(lanes: NDArray[Any], out: NDArray[Any]) -> None:
+    """Each lane ``(B, L, C)`` between its neighbours on the ring, ``(B, L, 3 * C)``."""
+    rows, count, width = lanes.shape
+    for row in range(rows):
+        for lane in range(count):
+            for side in range(3):
+                source = lanes[row, (lane + side + count - 1) % count]
+                target = out[row, lane, side * width : (side + 1) * width]
+                for j in range(width):
+                    target[j] = source[j]
+
+
+@kernel
+def beside_gradients(incoming: Floats, out: Floats) -> None:
+    """Gradients ``(B, L, C)`` through ``beside`` from those to its ``out``."""
+    rows, count, width = out.shape
+    for row in range(rows):
+        for lane in range(count):
+            before = incoming[row, (lane + count - 1) % count, 2 * width :]
+            own = incoming[row, lane, width : 2 * width]
+            after = incoming[row, (lane + 1) % count, :width]
+            target = out[row, lane]
+            for j in range(width):
+                target[j] = own[j] + before[j] + after[j]

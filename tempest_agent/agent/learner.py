@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tempest_agent.config import Config
 
-from .accumulation import Accumulator, resolve_precision
+from .accumulation import CLIP_EPSILON, Accumulator, resolve_precision
 from .actions import ZAP_PAIRS, pair_mask, to_counts, to_unit
 from .bootstrap import Bootstrap, Target
 from .heap import keep_freed_memory
@@ -27,9 +27,6 @@ from .rescaling import restore
 from .spinner import nearest_knot
 from .target_network import Followers
 from .targets import choose
-
-CLIP_EPSILON = 1e-6
-"""What ``torch.nn.utils.clip_grad_norm_`` adds to the norm."""
 
 
 class BatchRows(NamedTuple):

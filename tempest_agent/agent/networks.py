@@ -121,9 +121,8 @@ class LaneConvolution(nn.Module):
         self.norm: nn.Module = nn.LayerNorm(width) if layer_norm else nn.Identity()
 
     def forward(self, lanes: Tensor, exists: Tensor) -> Tensor:
-        around = torch.cat((lanes.roll(1, 1), lanes, lanes.roll(-1, 1)), dim=-1)
-        mixed: Tensor = self.norm(self.mix(around))
-        return torch.relu(mixed) * exists
+        around = fused_layers.with_neighbours(lanes)
+        return fused_layers.rectified_linear(around, self.mix, self.norm, exists.squeeze(-1))
 
 
 class LanesEncoder(nn.Module):
