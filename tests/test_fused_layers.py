@@ -76,6 +76,24 @@ def test_values_and_gradients_are_those_of_the_single_operations(
         torch.testing.assert_close(one.double(), other, atol=2e-5 * (1 + size), rtol=1e-4)
 
 
+@pytest.mark.parametrize("offset", [3.0, 30.0, 3000.0])
+def test_a_row_far_from_zero_keeps_its_digits(offset: float) -> None:
+    ((linear, norm),) = make(4, 64)
+    with torch.no_grad():
+        linear.bias += offset
+        inputs = torch.randn(50, 4)
+        fused = fused_layers.forward(inputs, [(linear, norm)])
+        kept = fused_layers._Layers.apply(
+            inputs, None, [norm.eps], *linear.parameters(), *norm.parameters()
+        )
+        linear.double(), norm.double()
+        wanted = reference(inputs.double(), [(linear, norm)], None).float()
+    # Numbers of size `offset` are themselves known to a part in 10 million only.
+    tolerance = 1e-5 + 1e-6 * offset
+    torch.testing.assert_close(fused, wanted, atol=tolerance, rtol=1e-4)
+    torch.testing.assert_close(kept, wanted, atol=tolerance, rtol=1e-4)
+
+
 def test_the_gradient_that_comes_in_is_left_alone() -> None:
     """It belongs to autograd, which may need it again."""
     layers = make(4, 6)

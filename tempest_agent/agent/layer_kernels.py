@@ -4,8 +4,8 @@ A product's result does not fit into the caches of a core, so adding the bias, n
 cutting off below 0 each wait for memory.  Here every row is read once and written once, forwards
 and backwards.  All arrays are float32 and contiguous.
 
-A row's mean and variance come from one pass, with its first number as the origin: that lies at most
-``sqrt(N)`` standard deviations from the mean, so the difference of squares keeps its digits.
+A row's mean and variance come from one pass.  Where the mean lies so far from 0 that the difference
+of squares would lose digits, a second pass finds the variance.
 
 No loop reads what may be the row that another of its arrays writes, and none reads under a
 condition: either would rule out vector instructions.
@@ -24,6 +24,10 @@ Floats = NDArray[np.float32]
 
 ZERO = np.float32(0.0)
 ONE = np.float32(1.0)
+FAR = np.float32(64.0)
+"""Squared distance of a row's mean from 0, in variances, beyond which there is a second pass: up to
+here rounding changes a variance by less than a part in 100,000."""
+
 BLOCK = 64
 """Rows whose gradients are added up before they go into the total: a sum of sums rounds less."""
 
@@ -43,18 +47,24 @@ def rectified(
         if alive.shape[0] > 0 and alive[i] == ZERO:
             row[:] = ZERO
             continue
-        origin = row[0]
         total = squares = ZERO
         for j in range(width):
-            value = row[j] + (bias[j] - origin)
+            value = row[j] + bias[j]
             row[j] = value
             total += value
             squares += value * value
         mean = total / count
-        spread = max(squares / count - mean * mean, ZERO)
+        spread = squares / count - mean * mean
+        if mean * mean > FAR * spread:
+            spread = ZERO
+            for j in range(width):
+                difference = row[j] - mean
+                spread += difference * difference
+            spread /= count
         scale = ONE / np.sqrt(spread + np.float32(epsilon))
+        middle = mean * scale
         for j in range(width):
-            value = ((row[j] - mean) * scale) * gain[j] + shift[j]
+            value = (row[j] * scale - middle) * gain[j] + shift[j]
             # Written so that NaN passes.
             row[j] = ZERO if value <= ZERO else value
 
@@ -81,19 +91,25 @@ def rectified_and_kept(
         if alive.shape[0] > 0 and alive[i] == ZERO:
             target[:] = ZERO
             continue
-        origin = row[0]
         total = squares = ZERO
         for j in range(width):
-            value = row[j] + (bias[j] - origin)
+            value = row[j] + bias[j]
             row[j] = value
             total += value
             squares += value * value
         mean = total / count
-        spread = max(squares / count - mean * mean, ZERO)
+        spread = squares / count - mean * mean
+        if mean * mean > FAR * spread:
+            spread = ZERO
+            for j in range(width):
+                difference = row[j] - mean
+                spread += difference * difference
+            spread /= count
         scale = ONE / np.sqrt(spread + np.float32(epsilon))
+        middle = mean * scale
         scales[i] = scale
         for j in range(width):
-            standard = (row[j] - mean) * scale
+            standard = row[j] * scale - middle
             row[j] = standard
             value = standard * gain[j] + shift[j]
             target[j] = ZERO if value <= ZERO else value
