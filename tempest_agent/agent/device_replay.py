@@ -302,9 +302,9 @@ class DeviceReplay(ReplayBuffer):
         if self.tree is None:
             return
         magnitude = errors.abs().double() + PRIORITY_FLOOR
-        self.largest_error = torch.maximum(
-            magnitude.max(), torch.as_tensor(self.largest_error, dtype=torch.float64, device=self.device)
-        )
+        # A plain number would become float32, and a resumed run go on with another one.
+        before = torch.as_tensor(self.largest_error, dtype=torch.float64, device=self.device)
+        self.largest_error = torch.maximum(magnitude.max(), before)
         self.tree.set(rows, self._device_priorities(rows, magnitude))
 
     def load(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
