@@ -10,7 +10,7 @@ import pytest
 
 from tempest_agent.config import load_config
 from tempest_agent.sweep.plan import Plan, load_variants, make_plan
-from tempest_agent.sweep.plot import plot
+from tempest_agent.sweep.plot import draw, plot
 from tempest_agent.sweep.report import markdown, table, title
 
 
@@ -84,6 +84,26 @@ def test_the_picture_grows_with_the_variants(figures: dict[str, Any], tmp_path: 
     assert ten.shape[0] > two.shape[0]
     assert ten.shape[1] == two.shape[1]
     assert (two.reshape(-1, 3) != 255).any(axis=1).mean() > 0.01
+
+
+def test_the_picture_shows_scores_and_improvement_with_their_intervals(
+    figures: dict[str, Any],
+) -> None:
+    scores, better = draw(figures, "title").axes
+
+    def lines(axes: Any) -> list[tuple[list[float], list[float]]]:
+        drawn = (line.get_data() for line in axes.lines)
+        return [([float(x) for x in xs], [float(y) for y in ys]) for xs, ys in drawn]
+
+    low = figures["variants"][1]
+    assert (low["score_iqm_ci95"], [1, 1]) in lines(scores)
+    assert ([low["score_iqm"]], [1]) in lines(scores)
+    assert (low["score_iqm_by_seed"], [1, 1]) in lines(scores)
+    no_difference, interval, middle = lines(better)
+    assert no_difference[0] == [0.5, 0.5]
+    assert interval == (low["improvement_ci95"], [1, 1])
+    assert middle == ([low["improvement"]], [1])
+    assert [label.get_text() for label in scores.get_yticklabels()] == ["base", "low"]
 
 
 def test_the_page_of_ablations_tells_what_the_shipped_variants_are() -> None:

@@ -14,6 +14,7 @@ from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
     from tempest_agent.run_lock import RunLock
+    from tempest_agent.sweep.engine import Engine
     from tempest_agent.sweep.plan import Plan
 
 SWEEPS_FOLDER = "sweeps"
@@ -62,7 +63,22 @@ EXIT_FAILED = 1
     type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the sweep.  [default: sweeps/CONFIG]",
 )
-@click.option("--jobs", type=COUNT, default=1, show_default=True, help="Runs at the same time.")
+@click.option(
+    "--jobs",
+    type=COUNT,
+    help="Runs at the same time.  [default: 1; on Ray as many as there is room for]",
+)
+@click.option(
+    "--ray-address",
+    metavar="local|auto|HOST:PORT",
+    help="Run on Ray: a cluster of this machine's own, the one that is running, or that one "
+    "(pip install 'tempest-agent[ray]').",
+)
+@click.option(
+    "--gpus",
+    type=click.FloatRange(0.0),
+    help="Share of a GPU that each run reserves on Ray.  [default: 1 with run.device=cuda, else 0]",
+)
 @json_option
 @click.pass_context
 def sweep(
@@ -77,7 +93,9 @@ def sweep(
     episodes: int,
     max_ticks: int,
     out: Path | None,
-    jobs: int,
+    jobs: int | None,
+    ray_address: str | None,
+    gpus: float | None,
     as_json: bool,
 ) -> None:
     """Train a configuration and variants of it with several seeds, and compare the players.
@@ -94,7 +112,8 @@ def sweep(
         chosen = list(overrides) if steps is None else [f"run.steps={steps}", *overrides]
         plan = _plan(source, chosen, variants_file, variant_texts, seeds, episodes, max_ticks)
         folder = out or Path(SWEEPS_FOLDER) / Path(source).stem
-        figures, complete = _run(plan, folder.absolute(), jobs)
+        engine = _engine(jobs, ray_address, gpus)
+        figures, complete = _run(plan, folder.absolute(), engine)
     if as_json:
         print_json(figures)
     else:
@@ -127,10 +146,27 @@ def _plan(
     return make_plan(load_config(source, overrides), variants, seeds, episodes, max_ticks)
 
 
-def _run(plan: Plan, out: Path, jobs: int) -> tuple[dict[str, Any], bool]:
+def _engine(jobs: int | None, ray_address: str | None, gpus: float | None) -> Engine:
+    """Who runs the processes.
+
+    Raises:
+        UserError: Ray is not installed, or there is a share of a GPU without Ray.
+    """
+    if ray_address is None:
+        if gpus is not None:
+            raise UserError(f"--gpus {gpus:g} is a share on Ray: give --ray-address too (local)")
+        from tempest_agent.sweep.engine import LocalProcesses
+
+        return LocalProcesses(jobs or 1)
+    from tempest_agent.sweep.ray_tasks import RayTasks, import_ray
+
+    import_ray()  # Before a folder is made.
+    return RayTasks(ray_address, jobs, gpus)
+
+
+def _run(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, Any], bool]:
     """Make all runs; the figures of the table, and whether every run is in it."""
     from tempest_agent.run_directory import replacing, require_writable
-    from tempest_agent.sweep.engine import LocalProcesses
     from tempest_agent.sweep.plan import keep_plan
     from tempest_agent.sweep.plot import can_plot, plot
     from tempest_agent.sweep.report import markdown, table, title
@@ -140,7 +176,7 @@ def _run(plan: Plan, out: Path, jobs: int) -> tuple[dict[str, Any], bool]:
     lock = _locked(out)
     try:
         keep_plan(out, plan)
-        results, complete = run_all(plan, out, LocalProcesses(jobs))
+        results, complete = run_all(plan, out, engine)
         figures = table(plan, results)
         with replacing(out / "results.json") as file:
             file.write((json.dumps(figures, indent=1) + "\n").encode())

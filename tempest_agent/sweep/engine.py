@@ -1,4 +1,4 @@
-"""Who runs the processes of a sweep.  Here: this machine, a few of them at a time.
+"""Who runs the processes of a sweep.  Here: this machine, a few at a time (see ``ray_tasks``).
 
 An engine knows nothing about training: a ``Task`` tells it one command after the other, and what
 has been done is told by the files that the commands leave.
@@ -26,13 +26,16 @@ class Command:
     """One process.
 
     ``output`` is where its stdout goes, complete or not at all: the file appears when the process
-    has ended with exit code 0.  Its stderr is added to ``log``; it works in ``folder``.
+    has ended with exit code 0.  Its stderr is added to ``log``; it works in ``folder``.  What it
+    makes use of: ``cpus``, and ``device`` (``auto``, ``cpu`` or ``cuda``).
     """
 
     arguments: tuple[str, ...]
     output: Path
     log: Path
     folder: Path
+    cpus: int = 1
+    device: str = "cpu"
 
 
 class Task(Protocol):
@@ -80,7 +83,7 @@ class LocalProcesses:
     ) -> None:
         """As in ``Engine``.  The processes are asked to save and end; a second signal kills."""
         waiting, running = deque(tasks), list[_Running]()
-        with _signals() as signals:
+        with signals_seen() as signals:
             try:
                 while (waiting or running) and not signals:
                     while waiting and len(running) < self._jobs:
@@ -88,7 +91,7 @@ class LocalProcesses:
                     time.sleep(POLL_SECONDS if running else 0.0)
                     for each in [one for one in running if one.process.poll() is not None]:
                         running.remove(each)
-                        code = _collected(each)
+                        code = collected(each.process, each.command)
                         if code == 0:
                             running += _started(each.task)
                         elif not signals:
@@ -105,7 +108,7 @@ def _started(task: Task) -> list[_Running]:
     command = task.next_command()
     if command is None:
         return []
-    with _part(command).open("wb") as output, command.log.open("ab") as log:
+    with part_of(command).open("wb") as output, command.log.open("ab") as log:
         process = subprocess.Popen(
             command.arguments,
             stdin=subprocess.DEVNULL,
@@ -118,17 +121,18 @@ def _started(task: Task) -> list[_Running]:
     return [_Running(task, command, process)]
 
 
-def _collected(ended: _Running) -> int:
+def collected(process: subprocess.Popen[bytes], command: Command) -> int:
     """Keep or remove what a process that has ended printed; its exit code."""
-    code = ended.process.wait()
+    code = process.wait()
     if code == 0:
-        os.replace(_part(ended.command), ended.command.output)
+        os.replace(part_of(command), command.output)
     else:
-        _part(ended.command).unlink(missing_ok=True)
+        part_of(command).unlink(missing_ok=True)
     return code
 
 
-def _part(command: Command) -> Path:
+def part_of(command: Command) -> Path:
+    """Where the output goes until it is complete."""
     return command.output.with_name(f"{command.output.name}.part")
 
 
@@ -142,11 +146,11 @@ def _end(running: Sequence[_Running], signals: Sequence[int]) -> None:
                 each.process.kill()
             with suppress(subprocess.TimeoutExpired):
                 each.process.wait(POLL_SECONDS)
-        _collected(each)
+        collected(each.process, each.command)
 
 
 @contextmanager
-def _signals() -> Iterator[list[int]]:
+def signals_seen() -> Iterator[list[int]]:
     """The SIGINT and SIGTERM that have come so far."""
     seen: list[int] = []
 

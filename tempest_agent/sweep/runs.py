@@ -12,7 +12,7 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,9 @@ class SweepRun:
         """Training from the start, or from the last checkpoint, or the evaluation, or nothing."""
         trained = _read(self._trained)
         if trained is None:
-            return self._command(self._trained, "train", *self._training(), "--eval-games", "0")
+            run = self.variant.config.run
+            command = self._command(self._trained, "train", *self._training(), "--eval-games", "0")
+            return replace(command, cpus=run.threads, device=run.device)
         if _read(self.scored) is not None:
             return None
         player = self.folder / CHECKPOINT_FOLDER / Path(trained["checkpoint"]).name

@@ -1,0 +1,301 @@
+"""Runs the commands of a sweep as tasks of a Ray cluster, this machine's own or a larger one.
+
+Ray decides where and when: every command reserves the CPUs and the share of a GPU that it uses.
+It runs in a process of its own beside the Ray worker and ends with it (see ``leash``).  What a lost
+worker was at is given out again, and goes on from the files that are there.  Files are the only
+results, so all machines must see the folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import subprocess
+import sys
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tempest_agent.errors import UserError
+from tempest_agent.sweep.engine import POLL_SECONDS, Command, Task, collected, part_of, signals_seen
+from tempest_agent.sweep.leash import KILLED
+
+LOCAL = "local"
+LEASH = "tempest_agent.sweep.leash"
+SIGHT = ".seen-by-all-"
+"""How the name of the file begins that tells a worker whether it sees the folder."""
+RETRIES = 3
+"""How often a task may lose its worker before it is given up."""
+STORE_BYTES = 80 * 2**20
+"""Shared memory of a cluster of our own, about the least that Ray takes: little goes through it."""
+
+log = logging.getLogger("tempest_agent")
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a worker must know of the driver: a file that both must see, and its Python."""
+
+    file: Path
+    python: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended: its exit code; or the machine that does not see the folder."""
+
+    code: int
+    blind: str = ""
+
+
+@dataclass(frozen=True)
+class _Given:
+    task: Task
+    command: Command
+
+
+class RayTasks:
+    """Tasks on Ray.
+
+    Args:
+        address: ``local`` for a cluster of our own on this machine, which ends with the sweep;
+            ``auto`` or ``host:port`` for one that is there and goes on.
+        jobs: tasks at the same time; None for as many as the cluster has room for.
+        gpus: share of a GPU that a command reserves if it may use one; None for a whole one if it
+            has to have one.
+    """
+
+    def __init__(
+        self, address: str = LOCAL, jobs: int | None = None, gpus: float | None = None
+    ) -> None:
+        self._address, self._jobs, self._gpus = address, jobs, gpus
+        self._ray: Any = None
+        self._remote: Any = None
+        self._sight: Sight | None = None
+        self._given: dict[Any, _Given] = {}
+        self._lost: dict[str, int] = {}
+        self._warned: set[str] = set()
+
+    def run(
+        self, tasks: Sequence[Task], watch: Callable[[], None], failed: Callable[[Task, int], None]
+    ) -> None:
+        """As in ``Engine``.  Commands are asked to save and end; a second signal kills them.
+
+        Raises:
+            UserError: no Ray, no such cluster, or a machine of it does not see the folder.
+        """
+        waiting = deque(tasks)
+        # Handlers of signals after Ray's, which takes SIGTERM over.
+        with self._cluster(), signals_seen() as signals:
+            try:
+                while (waiting or self._given) and not signals:
+                    while waiting and (self._jobs is None or len(self._given) < self._jobs):
+                        self._give(waiting.popleft())
+                    for one in self._ended(list(self._given)):
+                        self._take(one, signals, failed)
+                    watch()
+            finally:
+                self._end(signals)
+            if signals:
+                raise KeyboardInterrupt
+
+    @contextmanager
+    def _cluster(self) -> Iterator[None]:
+        """Connected to Ray; disconnected afterwards if nobody else had connected this process."""
+        self._ray = ray = import_ray()
+        was_there = ray.is_initialized()
+        if not was_there:
+            connect(ray, self._address)
+        self._remote = ray.remote(carry_out)
+        try:
+            yield
+        finally:
+            if self._sight is not None:
+                self._sight.file.unlink(missing_ok=True)
+            if not was_there:
+                ray.shutdown()
+
+    def _give(self, task: Task) -> None:
+        """Hand the next command of ``task`` to Ray, if there is one."""
+        command = task.next_command()
+        if command is None:
+            return
+        if self._sight is None:
+            self._sight = _make_sight(command.folder)
+        needs = {"num_cpus": command.cpus, "num_gpus": self._share(command)}
+        self._warn_of(needs)
+        # Ray does not try again: the command may be another one by then.
+        remote = self._remote.options(max_retries=0, name=task.name, **needs)
+        self._given[remote.remote(command, self._sight)] = _Given(task, command)
+
+    def _share(self, command: Command) -> float:
+        if command.device == "cpu":
+            return 0.0
+        whole = 1.0 if command.device == "cuda" else 0.0
+        return whole if self._gpus is None else self._gpus
+
+    def _warn_of(self, needs: dict[str, float]) -> None:
+        """Say so once if no machine has what a command needs: Ray would wait for one in silence."""
+        nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        wanted = {"CPU": needs["num_cpus"], "GPU": needs["num_gpus"]}
+        for what, number in wanted.items():
+            most = max((node.get(what, 0.0) for node in nodes), default=0.0)
+            if number <= most or what in self._warned:
+                continue
+            self._warned.add(what)
+            log.warning(
+                "a run reserves %g %ss and no machine of the cluster has more than %g: waiting for "
+                "one; or stop (Ctrl-C) and lower %s",
+                number,
+                what,
+                most,
+                "run.threads" if what == "CPU" else "--gpus",
+            )
+
+    def _ended(self, given: list[Any]) -> list[Any]:
+        """Those that have ended, after a while at most."""
+        if not given:
+            return []
+        self._ray.wait(given, num_returns=1, timeout=POLL_SECONDS, fetch_local=False)
+        done, _ = self._ray.wait(given, num_returns=len(given), timeout=0, fetch_local=False)
+        return list(done)
+
+    def _take(self, one: Any, signals: Sequence[int], failed: Callable[[Task, int], None]) -> None:
+        """Go on with the task of a command that has ended, or tell that it failed."""
+        given = self._given.pop(one)
+        code, why = self._result(one, given.command)
+        if signals:
+            return
+        if code == 0:
+            self._lost.pop(given.task.name, None)
+            self._give(given.task)
+        elif why and self._lost.get(given.task.name, 0) < RETRIES:
+            self._lost[given.task.name] = self._lost.get(given.task.name, 0) + 1
+            _write_line(given.command.log, f"{why}: going on where it was")
+            self._give(given.task)
+        else:
+            if why:
+                _write_line(given.command.log, f"{why}, as it was {RETRIES} times before")
+            failed(given.task, code)
+
+    def _result(self, one: Any, command: Command) -> tuple[int, str]:
+        """Exit code of a command; and why it was lost, if it was."""
+        errors = self._ray.exceptions
+        try:
+            outcome: Outcome = self._ray.get(one)
+        except errors.TaskCancelledError:
+            return KILLED, ""
+        except errors.RayTaskError as error:
+            raise UserError(
+                f"a Ray worker cannot run commands of this sweep: {_last_line(error)}; install the "
+                "same tempest-agent on every machine of the cluster"
+            ) from error
+        except errors.RayError as error:
+            return KILLED, f"the Ray worker was lost ({type(error).__name__})"
+        if outcome.blind:
+            raise UserError(
+                f"{outcome.blind} does not see {command.folder}, where the files of the sweep are: "
+                "give a folder that all machines of the cluster share with --out, or stay on this "
+                "machine with --ray-address local"
+            )
+        return outcome.code, "the command was killed" if outcome.code == KILLED else ""
+
+    def _end(self, signals: Sequence[int]) -> None:
+        """Ask all commands to end and wait for them; kill them at the second signal."""
+        killed = False
+        for one in self._given:
+            self._ray.cancel(one)
+        while self._given:
+            for one in self._ended(list(self._given)):
+                del self._given[one]
+            if len(signals) > 1 and not killed:
+                killed = True
+                for one in self._given:
+                    self._ray.cancel(one, force=True)
+
+
+def import_ray() -> Any:
+    """The module.
+
+    Raises:
+        UserError: it is not installed.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise UserError(
+            "--ray-address needs Ray, which is not installed: pip install 'tempest-agent[ray]', or "
+            "leave it out and give --jobs"
+        ) from error
+    return ray
+
+
+def connect(ray: Any, address: str) -> None:
+    """Join the cluster at ``address``, or make one (``local``).
+
+    Raises:
+        UserError: there is none.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    quiet = {"log_to_driver": False, "logging_level": "error"}
+    own = {"include_dashboard": False, "object_store_memory": STORE_BYTES}
+    try:
+        ray.init(address=address, **quiet, **(own if address == LOCAL else {}))
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UserError(
+            f"no Ray cluster at {address!r} ({' '.join(str(error).split())[:200]}): start one with "
+            "ray start --head, or give --ray-address local"
+        ) from error
+
+
+def carry_out(command: Command, sight: Sight) -> Outcome:
+    """What a worker does: run ``command`` to its end, or until the task is cancelled."""
+    if not sight.file.exists():
+        return Outcome(KILLED, f"the machine {socket.gethostname()}")
+    arguments = list(command.arguments)
+    if arguments[0] == sight.python:
+        arguments[0] = sys.executable  # Which may lie elsewhere here.
+    with part_of(command).open("wb") as output, command.log.open("ab") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", LEASH, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=errors,
+            cwd=command.folder,
+            start_new_session=True,
+        )
+    stopped = False
+    while process.poll() is None:
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(POLL_SECONDS)
+        except KeyboardInterrupt:  # How Ray cancels a task.
+            stopped = True
+            process.terminate()
+    code = collected(process, command)
+    if stopped:
+        raise KeyboardInterrupt
+    return Outcome(code)
+
+
+def _make_sight(folder: Path) -> Sight:
+    for old in folder.glob(f"{SIGHT}*"):
+        old.unlink(missing_ok=True)
+    file = folder / f"{SIGHT}{uuid.uuid4().hex}"
+    file.touch()
+    return Sight(file, sys.executable)
+
+
+def _write_line(file: Path, text: str) -> None:
+    with file.open("a", encoding="utf-8") as log_file:
+        log_file.write(f"{text}\n")
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

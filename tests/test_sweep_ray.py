@@ -1,0 +1,235 @@
+"""``sweep --ray-address``: runs as tasks of a real Ray cluster on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tempest_agent.cli import cli
+from tempest_agent.errors import UserError
+from tempest_agent.sweep import ray_tasks
+from tempest_agent.sweep.engine import Command, Task
+from tempest_agent.sweep.leash import KILLED
+from tempest_agent.sweep.ray_tasks import LEASH, RayTasks, Sight, carry_out
+
+SAVES = """
+import pathlib, signal, sys, time
+def save(*_):
+    time.sleep(0.5)
+    pathlib.Path("saved").write_text("x")
+    sys.exit(130)
+signal.signal(signal.SIGTERM, save)
+pathlib.Path("began").write_text("x")
+time.sleep(300)
+"""
+LOSES_ITS_WORKER = """
+import os, pathlib, signal, time
+first = pathlib.Path("first")
+if first.exists():
+    print("done", end="")
+else:
+    first.write_text(str(os.getpid()))
+    leash = os.getppid()
+    fields = pathlib.Path(f"/proc/{leash}/stat").read_text().rpartition(")")[2].split()
+    os.kill(int(fields[1]), signal.SIGKILL)
+    time.sleep(300)
+"""
+
+
+class Steps:
+    """A task whose commands are Python programs, done when their outputs are there."""
+
+    def __init__(self, folder: Path, name: str, *programs: str, cpus: int = 1) -> None:
+        self.folder, self.name, self.programs, self.cpus = folder, name, programs, cpus
+
+    def output(self, number: int) -> Path:
+        return self.folder / f"{self.name}.{number}"
+
+    def next_command(self) -> Command | None:
+        for number, program in enumerate(self.programs):
+            if not self.output(number).exists():
+                log = self.folder / f"{self.name}.log"
+                arguments = (sys.executable, "-c", program)
+                return Command(arguments, self.output(number), log, self.folder, self.cpus)
+        return None
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """One that the engines of this module find, and leave as it is."""
+    ray = ray_tasks.import_ray()
+    ray_tasks.connect(ray, "local")
+    yield
+    ray.shutdown()
+
+
+def run(*tasks: Task) -> list[tuple[str, int]]:
+    """Run them to their end; those that failed."""
+    failures: list[tuple[str, int]] = []
+    RayTasks().run(tasks, lambda: None, lambda task, code: failures.append((task.name, code)))
+    return failures
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("cluster")
+def test_commands_in_order_a_failure_and_a_lost_worker(tmp_path: Path) -> None:
+    two = Steps(tmp_path, "two", "print(1)", "import os; print(open('two.0').read() + '2')")
+    bad = Steps(tmp_path, "bad", "import sys; print('half'); sys.exit('no such machine')", "0")
+    lost = Steps(tmp_path, "lost", LOSES_ITS_WORKER)
+    assert run(two, bad, lost) == [("bad", 1)]
+    assert two.output(1).read_text() == "1\n2\n"
+    assert not bad.output(0).exists()
+    assert (tmp_path / "bad.log").read_text() == "no such machine\n"
+    assert lost.output(0).read_text() == "done"
+    assert "the Ray worker was lost" in (tmp_path / "lost.log").read_text()
+    assert not is_alive(int((tmp_path / "first").read_text()))
+    left = {path.name for path in tmp_path.iterdir()}
+    assert left == {
+        "two.0", "two.1", "two.log", "bad.log", "lost.0", "lost.log", "first",
+    }  # fmt: skip
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("cluster")
+def test_ctrl_c_lets_commands_save_and_leaves_nothing(tmp_path: Path) -> None:
+    def interrupt() -> None:
+        while not (tmp_path / "began").exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    # The second one waits for ever: there is no room for it.
+    tasks = [Steps(tmp_path, "runs", SAVES), Steps(tmp_path, "waits", "0", cpus=10_000)]
+    with pytest.raises(KeyboardInterrupt):
+        run(*tasks)
+    assert (tmp_path / "saved").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"began", "saved", "runs.log"}
+
+
+@pytest.mark.usefixtures("cluster")
+def test_what_no_machine_has_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop() -> None:
+        raise UserError("seen")
+
+    tasks = [Steps(tmp_path, name, "0", cpus=10_000) for name in ("one", "other")]
+    with pytest.raises(UserError, match="seen"):
+        RayTasks().run(tasks, stop, lambda *_: None)
+    (record,) = caplog.records
+    assert "reserves 10000 CPUs and no machine" in record.message
+    assert "run.threads" in record.message
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_machine_that_does_not_see_the_folder_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def elsewhere(folder: Path) -> Sight:
+        return Sight(folder / "not there", sys.executable)
+
+    monkeypatch.setattr(ray_tasks, "_make_sight", elsewhere)
+    task = Steps(tmp_path, "task", "print(1)")
+    with pytest.raises(UserError, match=f"does not see {tmp_path}, .*--out.*--ray-address local"):
+        run(task)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_command_is_killed_with_who_asked_for_it(tmp_path: Path) -> None:
+    import subprocess
+
+    program = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
+    leash = subprocess.Popen(
+        [sys.executable, "-m", LEASH, sys.executable, "-c", program],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert leash.stdout is not None
+    assert leash.stdin is not None
+    held = int(leash.stdout.readline())
+    assert is_alive(held)
+    leash.stdin.close()  # As when its holder has been killed.
+    assert leash.wait(60) == KILLED
+    assert not is_alive(held)
+
+
+def test_the_machines_own_python_is_used(tmp_path: Path) -> None:
+    (tmp_path / "seen").touch()
+    arguments = ("/where/the/driver/has/it/python", "-c", "import sys; print(sys.executable)")
+    command = Command(arguments, tmp_path / "out", tmp_path / "log", tmp_path)
+    assert carry_out(command, Sight(tmp_path / "seen", arguments[0])).code == 0
+    assert Path((tmp_path / "out").read_text().strip()).samefile(sys.executable)
+
+
+@pytest.mark.timeout(600)  # Where nothing is compiled yet and the machine is busy.
+@pytest.mark.usefixtures("cluster")
+def test_a_sweep_on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = [
+        "sweep", "smoke", "--seeds", "1", "--variant", "low:learner.gamma=0.9", "--steps", "640",
+        "--episodes", "2", "--max-ticks", "100", "--out", "out", "--ray-address", "local",
+    ]  # fmt: skip
+    result = CliRunner().invoke(cli, [*arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    assert [row["name"] for row in figures["variants"]] == ["base", "low"]
+    assert all(len(row["scores"][0]) == 2 for row in figures["variants"])
+    assert Path("out/plot.png").stat().st_size > 1_000
+    assert not list(Path("out").glob(".seen*"))
+    again = CliRunner().invoke(cli, arguments)
+    assert "2 runs, 2 of them complete" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--gpus", "0.5"), "--gpus 0.5 is a share on Ray: give --ray-address too"),
+        (("--ray-address", "127.0.0.1:1"), "no Ray cluster at '127.0.0.1:1'"),
+    ],
+)
+def test_mistakes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    class Nowhere:
+        """A Ray that finds no cluster."""
+
+        def is_initialized(self) -> bool:
+            return False
+
+        def init(self, address: str, **_: object) -> None:
+            raise ConnectionError(f"nobody at {address}")
+
+        def shutdown(self) -> None:
+            raise AssertionError
+
+    monkeypatch.setattr(ray_tasks, "import_ray", Nowhere)
+    result = CliRunner().invoke(cli, ["sweep", "smoke", *arguments])
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+def test_without_ray_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    result = CliRunner().invoke(cli, ["sweep", "smoke", "--ray-address", "auto"])
+    assert result.exit_code == 2
+    assert "pip install 'tempest-agent[ray]'" in result.stderr
+    assert not list(tmp_path.iterdir())
