@@ -1,15 +1,16 @@
 """Runs the commands of a sweep as tasks of a Ray cluster, this machine's own or a larger one.
 
 Ray decides where and when: every command reserves the CPUs and the share of a GPU that it uses.
-It runs in a process of its own beside the Ray worker and ends with it (see ``leash``).  What a lost
-worker was at is given out again, and goes on from the files that are there.  Files are the only
-results, so all machines must see the folder.
+It runs in a process of its own, a child of the Ray worker, and ends with it.  What a lost worker
+was at is given out again, and goes on from the files that are there.  Files are the only results,
+so all machines must see the folder.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -22,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from tempest_agent.errors import UserError
+from tempest_agent.sweep.end_with import release, watch_over
 from tempest_agent.sweep.engine import POLL_SECONDS, Command, Task, collected, part_of, signals_seen
-from tempest_agent.sweep.leash import KILLED
 
 LOCAL = "local"
-LEASH = "tempest_agent.sweep.leash"
+KILLED = -signal.SIGKILL
 SIGHT = ".seen-by-all-"
 """How the name of the file begins that tells a worker whether it sees the folder."""
 RETRIES = 3
@@ -262,21 +263,26 @@ def carry_out(command: Command, sight: Sight) -> Outcome:
         arguments[0] = sys.executable  # Which may lie elsewhere here.
     with part_of(command).open("wb") as output, command.log.open("ab") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", LEASH, *arguments],
-            stdin=subprocess.PIPE,
+            arguments,
+            stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=errors,
             cwd=command.folder,
             start_new_session=True,
         )
+    watcher: subprocess.Popen[bytes] | None = None
     stopped = False
     while process.poll() is None:
         try:
+            # Ray ends the children of a worker, but not of one that is killed.
+            watcher = watcher or watch_over(process)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(POLL_SECONDS)
         except KeyboardInterrupt:  # How Ray cancels a task.
             stopped = True
             process.terminate()
+    if watcher is not None:
+        release(watcher)
     code = collected(process, command)
     if stopped:
         raise KeyboardInterrupt
