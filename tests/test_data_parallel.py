@@ -21,10 +21,12 @@ from fake_games import FakeGames, FakeTeacher
 
 from tempest_agent.agent.checkpoint import newest_checkpoint, read_checkpoint
 from tempest_agent.agent.data_parallel import TIMEOUT_VARIABLE, Ranks, join, seed_of, share_of
+from tempest_agent.agent.device_replay import DeviceReplay
 from tempest_agent.agent.drivers import free_games, ladder
 from tempest_agent.agent.prefill import prefill
 from tempest_agent.agent.rank_states import merge_arrays, split_arrays
 from tempest_agent.agent.replay import ReplayBuffer
+from tempest_agent.agent.replay_rows import DRIVER_SHIFT
 from tempest_agent.agent.replicas import ALONE
 from tempest_agent.agent.trainer import Trainer
 from tempest_agent.cli import cli
@@ -34,6 +36,7 @@ from tempest_agent.envs.feature_layout import NUM_FEATURES
 from tempest_agent.errors import UserError
 
 HERE = Path(__file__).parent
+CPU = torch.device("cpu")
 
 
 def free_port() -> int:
@@ -152,6 +155,7 @@ def test_ranks_of_a_run_stay_in_step(both: list[dict[str, Any]]) -> None:
     assert first["schedules"] == second["schedules"]
     assert first["seed"] != second["seed"]
     assert not np.array_equal(first["rows"]["codes"], second["rows"]["codes"])
+    assert first["one maximum"]
     line = first["lines"][-1]
     assert line["replay_size"] == 2400 - 16
     assert line["sample_age_max"] < 2400
@@ -251,20 +255,36 @@ def test_replays_are_merged_and_shared_out_by_columns() -> None:
         assert_equal(split_arrays(whole, rank, 2), parts[rank])
 
 
-def test_demonstrations_are_shared_out_by_columns() -> None:
-    random = np.random.default_rng(0)
+@pytest.mark.parametrize("on_device", [False, True])
+def test_importance_weights_have_one_maximum(on_device: bool) -> None:
+    """Another rank holds a row of twice the largest weight; the teacher's rows keep theirs."""
+    weights = []
+    for factor in (1, 2):
+        settings: dict[str, Any] = {
+            "n_steps": 1, "gamma": 0.5, "prioritised": True, "expert_share": 0.25, "seed": 3,
+        }  # fmt: skip
+        if on_device:
+            replay: ReplayBuffer = DeviceReplay(400, 2, NUM_FEATURES, device=CPU, **settings)
+        else:
+            replay = ReplayBuffer(400, 2, NUM_FEATURES, **settings)
+        prefill(replay, [episode(60)], GameConfig(), 60)
+        replay.flags[:20] &= ~np.uint8(3 << DRIVER_SHIFT)  # Of the agent, most of them.
+        if on_device:
+            replay.load(replay.arrays(), replay.state_dict())
+        replay.tree.set(np.arange(58), np.linspace(1.0, 0.1, 58))
+        replay.highest = lambda value, factor=factor: factor * value
+        weights.append(np.asarray(replay.sample(64, 1.0).weights))
+    of_teacher = weights[1] == 1.0
+    assert 4 <= of_teacher.sum() <= 16
+    assert (weights[0][of_teacher] == 1.0).all()
+    np.testing.assert_allclose(weights[1][~of_teacher], weights[0][~of_teacher] / 2, rtol=1e-6)
 
+
+def test_demonstrations_are_shared_out_by_columns() -> None:
     def replay(games: int) -> ReplayBuffer:
         return ReplayBuffer(400, games, NUM_FEATURES, n_steps=3, gamma=0.5)
 
-    episodes = [
-        Episode(
-            codes=random.integers(-9, 9, (length + 1, NUM_FEATURES)).astype(np.int8),
-            spin=np.arange(length, dtype=np.int8), buttons=np.ones(length, np.uint8),
-            points=np.arange(length), died=np.zeros(length, np.bool_), terminated=True,
-        )
-        for length in (30, 20, 25)
-    ]  # fmt: skip
+    episodes = [episode(length) for length in (30, 20, 25)]
     whole = replay(4)
     assert prefill(whole, episodes, GameConfig(), 70) == 68
     for rank in range(2):
@@ -272,6 +292,19 @@ def test_demonstrations_are_shared_out_by_columns() -> None:
         assert prefill(part, episodes, GameConfig(), 70, rank, 2) == 68
         assert part.filled == whole.filled == 17
         assert_equal(split_arrays(whole.arrays(), rank, 2), part.arrays())
+
+
+def episode(length: int) -> Episode:
+    """A made-up game of the teacher's."""
+    random = np.random.default_rng(length)
+    return Episode(
+        codes=random.integers(-9, 9, (length + 1, NUM_FEATURES)).astype(np.int8),
+        spin=np.arange(length, dtype=np.int8),
+        buttons=np.ones(length, np.uint8),
+        points=np.arange(length),
+        died=np.zeros(length, np.bool_),
+        terminated=True,
+    )
 
 
 def test_shares_add_up() -> None:

@@ -151,6 +151,7 @@ def view(algorithm: HybridDQN) -> dict[str, Any]:
         "rates": collector.drivers.rates,
         "free": collector.drivers.free,
         "seed": algorithm.config.run.seed,
+        "one maximum": algorithm.replay.highest == algorithm.replicas.highest,
         "free_scores": collector.free_scores,
         "schedules": {
             "learning_rate": algorithm.learning_rate_at(algorithm.num_timesteps),
