@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 
+from tempest_agent.config import load_config
 from tempest_agent.errors import UserError
 from tempest_agent.run_lock import LOCK_FILE, RunLock
 from tempest_agent.training import Session
@@ -102,6 +103,41 @@ def test_damaged_logs_do_not_end_a_resume(run_one: Path) -> None:
         assert f"{name} is damaged: set aside as {name}.bad" in result.stderr
         assert (run_one / f"{name}.bad").read_text() == "{"
     assert len(json.loads((run_one / "run.json").read_text())["starts"]) == 1
+
+
+def test_a_resumed_session_draws_the_same_noise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a session prints before it trains must not use up random numbers."""
+    monkeypatch.chdir(tmp_path)
+    settings = [
+        "run.steps=1500", "run.num_envs=16", "run.log_interval=500", "run.checkpoint_interval=500",
+        "network.noisy=true", "network.hidden=[16]", "learner.loss=iqn", "learner.batch_size=16",
+        "replay.prioritised=true", "replay.capacity=2000", "replay.learning_starts=100",
+        "teacher.expert_ratio_schedule=performance", "run.phases=teacher", "teacher.score=5000",
+        "game.level_curriculum=unlock", "game.start_levels=[1,3]", "game.max_ticks=300",
+    ]  # fmt: skip
+    whole = Session.new(load_config(None, settings), Path("whole"), 0)
+    keep = whole._trainer.on_checkpoint
+
+    def copy_first(path: Path) -> None:
+        if not Path("killed").exists():
+            shutil.copytree("whole", "killed")
+        assert keep is not None
+        keep(path)
+
+    whole._trainer.on_checkpoint = copy_first
+    whole.run()
+    torch.manual_seed(99)
+    Session.resumed(Path("killed"), None, 0).run()
+    ends = [
+        torch.load(next(Path(name).glob("checkpoints/step_1504.pt")), weights_only=True)
+        for name in ("whole", "killed")
+    ]
+    for part in ("online", "average", "target"):
+        for name, weights in ends[0]["learner"][part].items():
+            assert torch.equal(weights, ends[1]["learner"][part][name]), name
+    assert torch.equal(*(end["random"]["torch"] for end in ends))
 
 
 def test_two_processes_cannot_work_on_one_run(run_one: Path) -> None:
