@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from .arcade.randomness import new_streams
 
-Seeds: TypeAlias = int | Sequence[int | None] | np.random.SeedSequence
-
+Seed: TypeAlias = int | np.random.SeedSequence | None
+Seeds: TypeAlias = int | Sequence[Seed] | np.random.SeedSequence
 
 LARGEST_SEED = 2**64 - 1
 
@@ -28,23 +28,32 @@ def streams_for(seeds: Seeds, num_games: int) -> tuple[NDArray[np.void], NDArray
 
     An int ``s`` gives game ``i`` the seed ``s + i``, as Gymnasium's vector environments do; game
     ``i`` is then the same as game 0 of a batch with seed ``s + i``.  A list gives every game its
-    own seed (``None`` entries name no stream).  A ``SeedSequence`` is spawned, so that batches
-    with neighbouring seeds share no game.
+    own seed (``None`` entries name no stream, a ``SeedSequence`` is taken as it is).  One
+    ``SeedSequence`` for all is spawned, so that batches with neighbouring seeds share no game.
 
     Raises ``ValueError`` for negative seeds and lists of the wrong length.
     """
+    each: Sequence[Seed]
     if isinstance(seeds, np.random.SeedSequence):
-        return new_streams(seeds.spawn(num_games)), np.ones(num_games, np.bool_)
-    if isinstance(seeds, (int, np.integer)):
-        numbers: list[int | None] = [int(seeds) + game for game in range(num_games)]
+        each = seeds.spawn(num_games)
+    elif isinstance(seeds, (int, np.integer)):
+        each = [int(seeds) + game for game in range(num_games)]
     else:
-        numbers = [None if seed is None else int(seed) for seed in seeds]
-    if len(numbers) != num_games:
+        each = seeds
+    if len(each) != num_games:
         raise ValueError(
-            f"seed is a list of {len(numbers)} numbers for {num_games} games: "
+            f"seed is a list of {len(each)} numbers for {num_games} games: "
             "give one seed per game, or a single whole number"
         )
-    if any(number is not None and number < 0 for number in numbers):
-        raise ValueError(f"seed={seeds!r}: a seed is a whole number of at least 0")
-    sequences = [np.random.SeedSequence(number or 0).spawn(1)[0] for number in numbers]
-    return new_streams(sequences), np.array([number is not None for number in numbers])
+    return new_streams([_sequence(seed) for seed in each]), np.array(
+        [seed is not None for seed in each]
+    )
+
+
+def _sequence(seed: Seed) -> np.random.SeedSequence:
+    if isinstance(seed, np.random.SeedSequence):
+        return seed
+    number = 0 if seed is None else int(seed)
+    if number < 0:
+        raise ValueError(f"seed={seed!r}: a seed is a whole number of at least 0")
+    return np.random.SeedSequence(number).spawn(1)[0]

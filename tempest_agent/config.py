@@ -402,6 +402,39 @@ class GuardConfig:
 
 
 @dataclass(frozen=True)
+class ActorsConfig:
+    """Processes that play while the learner learns; read by ``tempest-agent train`` alone."""
+
+    count: int = setting(
+        0,
+        "Actors that share the games, on Ray; 0 plays them here.",
+        low=0,
+        high=4096,
+    )
+    synchronous: bool = setting(
+        False, "Whether actors play only while the learner waits, one decision at a time."
+    )
+    chunk_steps: int = setting(
+        16, "Decisions of every game that an actor sends at once.", low=1, high=4096
+    )
+    queue: int = setting(
+        2, "Chunks that an actor may be ahead of the learner, and so how old weights get.", low=1
+    )
+    publish_interval: int = setting(
+        32, "Updates between two versions of the weights that actors get.", low=1
+    )
+    deadline_seconds: float = setting(
+        120.0, "Seconds without a chunk after which an actor counts as hung.", low=0.1
+    )
+    max_restarts: int = setting(
+        5, "Times in a row that an actor is begun anew without a chunk between.", low=0
+    )
+    ray_address: str = setting(
+        "", "Ray cluster to join, auto or host:port; empty starts one on this machine."
+    )
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """The run as a whole."""
 
@@ -437,6 +470,7 @@ class Config:
     replay: ReplayConfig = field(default_factory=ReplayConfig)
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     guard: GuardConfig = field(default_factory=GuardConfig)
+    actors: ActorsConfig = field(default_factory=ActorsConfig)
 
 
 def settings() -> Iterator[tuple[str, Any, str]]:
@@ -633,6 +667,11 @@ def _check_together(config: Config) -> None:
             config.game.level_curriculum != "none" and config.game.backend != "sim",
             f"game.level_curriculum={config.game.level_curriculum} works on the simulator alone; "
             "set it to none, or game.backend=sim",
+        ),
+        (
+            config.actors.count > run.num_envs,
+            f"actors.count={config.actors.count} is above run.num_envs={run.num_envs}; some actors "
+            "would have no game",
         ),
         (
             exploration.epsilon_min > exploration.epsilon_max,

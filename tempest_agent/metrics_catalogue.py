@@ -247,6 +247,44 @@ FIGURES: tuple[Figure, ...] = (
         ("guard_rollbacks", "How often it went back to the last good checkpoint.", "0, never"),
     ),
     *_group(
+        "actors",
+        ("actors_received", "Rows that actors have sent since the run began.", "grows"),
+        (
+            "actors_taken",
+            "Those of them handed on to the learner, each once.",
+            "steps, or up to a chunk of every game more",
+        ),
+        (
+            "actors_lost",
+            "Rows that actors which were lost may have played in vain, at most.",
+            "0, or few for each restart",
+        ),
+        ("actors_duplicates", "Chunks that came twice and were dropped.", "0, or rare"),
+        ("actors_restarts", "Actors that were lost and begun anew.", "0, or rare"),
+        (
+            "actors_samples_per_second",
+            "Rows a second that the learner got; it learned from samples_per_second.",
+            "env_steps_per_second",
+        ),
+        ("actors_bytes_per_second", "Bytes a second of these rows.", "steady"),
+        (
+            "actors_busy_share",
+            "Share of the time that an actor played, on average.",
+            "near 1 where actors are the limit",
+        ),
+        (
+            "actors_wait_share",
+            "Share of the time that the learner waited for actors.",
+            "near 0; more actors, or more processors, make it smaller",
+        ),
+        (
+            "actors_version_lag",
+            "Mean number of newer versions of the weights when the learner got rows.",
+            "about `actors.queue`",
+        ),
+        ("actors_version_lag_max", "Largest such number.", "at most `actors.queue`"),
+    ),
+    *_group(
         "greedy games",
         ("score_iqm", "Interquartile mean of the scores at a checkpoint.", "rises"),
         ("score_mean", "Their mean.", "rises"),

@@ -17,8 +17,10 @@ from tempest_agent.agent.checkpoint import newest_checkpoint
 from tempest_agent.agent.guard import Event
 from tempest_agent.agent.policy import load_policy
 from tempest_agent.agent.replicas import ALONE, Replicas
-from tempest_agent.agent.trainer import NO_IMITATION, NO_TEACHER, Trainer
+from tempest_agent.agent.tempest_games import NO_TEACHER
+from tempest_agent.agent.trainer import NO_IMITATION, Trainer
 from tempest_agent.config import Config, to_dict
+from tempest_agent.distributed.games import remote_games
 from tempest_agent.errors import UserError, unknown_name
 from tempest_agent.evaluation import Games, play_games, summary
 from tempest_agent.guard_log import GuardLog
@@ -133,7 +135,7 @@ class Session:
             discard_run(run)
             raise
         try:
-            trainer = Trainer(config, run, replicas=replicas)
+            trainer = Trainer(config, run, games=remote_games(config), replicas=replicas)
             trainer.take_demonstrations()
             if start is not None:
                 trainer.start_from(start)
@@ -155,6 +157,7 @@ class Session:
         device: str | None = None,
         verbose: bool = False,
         publishes: bool = True,
+        actors: Mapping[str, Any] | None = None,
         replicas: Replicas = ALONE,
     ) -> Session:
         """Go on with the run at ``path`` (its folder or a checkpoint in it), or the newest run.
@@ -169,6 +172,7 @@ class Session:
             eval_games: greedy games at every checkpoint.
             verbose: whether each line of metrics is printed as a table.
             publishes: whether checkpoints become ``checkpoints/latest.pt``.
+            actors: settings of that section that are to be others than they were.
             replicas: the ranks that go on, of which this is the first.
 
         Raises:
@@ -179,7 +183,7 @@ class Session:
         run = find_run(path)
         lock = RunLock(run)
         try:
-            trainer, complete = _go_on(run, path, steps, device, replicas)
+            trainer, complete = _go_on(run, path, steps, device, actors, replicas)
             metrics = None
             if not complete:
                 record_start(run, trainer.steps)
@@ -199,6 +203,7 @@ class Session:
         try:
             return self._run()
         finally:
+            self._trainer.close()
             self._lock.release()
 
     def _run(self) -> dict[str, Any]:
@@ -319,7 +324,12 @@ def _prepare_latest() -> None:
 
 
 def _go_on(
-    run: Path, path: Path | None, steps: int | None, device: str | None, replicas: Replicas
+    run: Path,
+    path: Path | None,
+    steps: int | None,
+    device: str | None,
+    actors: Mapping[str, Any] | None,
+    replicas: Replicas,
 ) -> tuple[Trainer, bool]:
     """The trainer of a run that this process has locked, and whether the run is complete."""
     if device is not None and device not in DEVICES:
@@ -329,7 +339,14 @@ def _go_on(
     remove_leftovers(folder, CHECKPOINT_FILES)
     chosen = path is not None and path.is_file() and path.suffix == ".pt"
     checkpoint = path if path is not None and chosen else newest_checkpoint(folder, clear=True)
-    trainer = Trainer.resume(checkpoint, steps=steps, device=device, replicas=replicas)
+    trainer = Trainer.resume(
+        checkpoint,
+        steps=steps,
+        device=device,
+        actors=actors,
+        games=remote_games,
+        replicas=replicas,
+    )
     if steps is not None and steps < trainer.steps:
         raise UserError(
             f"--steps {steps} is below the {trainer.steps} decisions that {run} has played: "

@@ -23,7 +23,9 @@ from tempest_agent.agent.replay import AGENT, EXPERT, EXPLORATION
 from tempest_agent.agent.target_network import Followers
 from tempest_agent.agent.tempest_games import TempestGames
 from tempest_agent.agent.trainer import Trainer
-from tempest_agent.config import GameConfig, load_config
+from tempest_agent.config import GameConfig, apply_overrides, load_config
+from tempest_agent.distributed.engine import InlineEngine
+from tempest_agent.distributed.games import RemoteGames
 from tempest_agent.envs.outcome import DEATH_CAUSES
 from tempest_agent.metrics_table import metrics_table
 from tempest_agent.statistics import least_squares_slope
@@ -59,7 +61,11 @@ def test_what_is_logged_is_what_is_documented(tmp_path: Path) -> None:
     )  # fmt: skip
     lines: list[dict[str, float]] = []
     Trainer(config, tmp_path, on_metrics=lines.append).run()
-    logged = {name for line in lines for name in line}
+    config = apply_overrides(config, ["run.steps=1000", "actors.count=2"])
+    games = RemoteGames(config, InlineEngine)
+    Trainer(config, tmp_path / "actors", on_metrics=lines.append, games=games).run()
+    with_actors = lines.pop()
+    logged = {name for line in [*lines, with_actors] for name in line}
     assert logged | {*EVALUATED} == set(metrics_catalogue.BY_NAME)
     assert lines[-1]["frames"] > 1.9 * lines[-1]["steps"]
     assert 1.0 <= lines[-1]["level_mean"] <= lines[-1]["level_max"] <= 26.0

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tempest_agent.config import Config
 
+from .acting import features
 from .actions import pair_mask, to_unit
 from .inference import InferenceCopy
 from .munchausen import log_policy, soft_bootstrap
@@ -157,9 +158,7 @@ class Bootstrap:
 
     def observation(self, codes: Column) -> Tensor:
         """Codes ``(B, F)`` as features on the device, float32."""
-        features = self._here(codes).to(torch.float32)
-        # What is stored as it is may still be the replay's own memory.
-        return features if self.layout.unit == 1.0 else features.mul_(self.layout.unit)
+        return features(codes, self.layout, self.device)
 
     def _legal(self, zap_legal: Tensor) -> Tensor:
         return pair_mask(zap_legal, self.layout.num_pairs)

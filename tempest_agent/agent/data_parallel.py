@@ -100,6 +100,11 @@ def share_of(config: Config, replicas: Replicas) -> Config:
     size = replicas.size
     if size == 1:
         return config
+    if config.actors.count:
+        raise UserError(
+            f"actors.count={config.actors.count} and {size} ranks: each rank plays its own games; "
+            "leave one of the two out"
+        )
     whole = {
         "run.num_envs": config.run.num_envs,
         "learner.batch_size": config.learner.batch_size,

@@ -41,13 +41,12 @@ class Drivers:
     """The drivers of N games and what they are in the middle of.
 
     Args:
-        num_envs: games, N.
+        num_envs: games that are played together and share the ladder and the teacher-free games.
         teacher: segment lengths and the teacher-free share.
         exploration: ladder, and what a random action is like.
         seed: of all draws.
         layout: of the actions; the arcade's buttons and knob if left out.
-        part, parts: these are games ``part``, ``part + parts``, ... of ``parts * N`` that are
-            played together and share the ladder and the teacher-free games.
+        which: of these games are meant, N; all if left out.
     """
 
     def __init__(
@@ -57,18 +56,16 @@ class Drivers:
         exploration: ExplorationConfig,
         seed: int,
         layout: Layout | None = None,
-        part: int = 0,
-        parts: int = 1,
+        which: slice = slice(None),
     ) -> None:
         self.layout = layout or Layout(0)
         self.teacher = teacher
         self.exploration = exploration
         self.random = np.random.default_rng(seed)
-        together = parts * num_envs
-        free = np.arange(together) >= together - free_games(together, teacher.free_share)
-        self.free = free[part::parts].copy()
-        rates = ladder(together, exploration.epsilon_max, exploration.epsilon_min)
-        self.rates = rates[part::parts].copy()
+        free = np.arange(num_envs) >= num_envs - free_games(num_envs, teacher.free_share)
+        rates = ladder(num_envs, exploration.epsilon_max, exploration.epsilon_min)
+        self.free, self.rates = free[which].copy(), rates[which].copy()
+        num_envs = self.free.size
         self.is_expert = np.zeros(num_envs, np.bool_)
         self.segment_left = np.zeros(num_envs, np.int64)
         self.hold_left = np.zeros(num_envs, np.int64)

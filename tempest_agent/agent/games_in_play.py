@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from .drivers import Drivers
 from .games import Games, Labeller, Step
 from .replay import EXPERT, EXPLORATION, Rows
+
+if TYPE_CHECKING:
+    from .learner import Learner
 
 Act = Callable[[NDArray[np.int8], NDArray[np.bool_]], tuple[NDArray[np.int8], NDArray[np.uint8]]]
 """Codes ``(N, F)`` and legal zaps ``(N,)`` to knob counts ``(N,)`` and buttons ``(N,)``."""
@@ -67,6 +70,19 @@ class Source(Protocol):
         """Go on from what ``state_dict`` gave.
 
         Without the games they are about to be begun anew.
+        """
+
+
+@runtime_checkable
+class PlayedElsewhere(Protocol):
+    """Games that other processes play."""
+
+    def source(self, learner: Learner, drivers: Drivers) -> Source:
+        """Where their decisions come from, when the student is ``learner``'s.
+
+        Args:
+            learner: whose weights they are played with.
+            drivers: how often each explores, and which are teacher-free; others draw.
         """
 
 

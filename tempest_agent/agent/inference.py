@@ -33,6 +33,7 @@ class InferenceCopy:
     Attributes:
         network: the copy, or the owner itself.
         extra_inputs: zeros that its observations end with.
+        dtype: arithmetic that it runs in.
     """
 
     def __init__(
@@ -43,11 +44,11 @@ class InferenceCopy:
         aligned: bool = False,
     ) -> None:
         self._owner = network
-        self._dtype = dtype or torch.float32
+        self.dtype = dtype or torch.float32
         self.network = network
         self.extra_inputs = 0
         if dtype is not None or aligned:
-            self.network = copy.deepcopy(network).to(self._dtype).requires_grad_(False)
+            self.network = copy.deepcopy(network).to(self.dtype).requires_grad_(False)
         if aligned:
             self.extra_inputs = _align(self.network)
         self._forward: Any = torch.compile(self.network) if compiled else self.network
@@ -65,7 +66,7 @@ class InferenceCopy:
 
     def inputs(self, observation: Tensor) -> Tensor:
         """Observations ``(B, F)`` as the copy takes them."""
-        cast = observation.to(self._dtype)
+        cast = observation.to(self.dtype)
         return functional.pad(cast, (0, self.extra_inputs)) if self.extra_inputs else cast
 
     @torch.no_grad()

@@ -14,7 +14,8 @@ from torch import Tensor
 from tempest_agent.config import Config
 
 from .accumulation import CLIP_EPSILON, Accumulator, resolve_precision
-from .actions import ZAP_PAIRS, pair_mask, to_counts, to_unit
+from .acting import greedy
+from .actions import ZAP_PAIRS, pair_mask, to_unit
 from .bootstrap import Bootstrap, Target
 from .heap import keep_freed_memory
 from .imitation import cross_entropy, margin, resemblance
@@ -26,7 +27,6 @@ from .replicas import ALONE, Replicas
 from .rescaling import restore
 from .spinner import nearest_knot
 from .target_network import Followers
-from .targets import choose
 
 
 class BatchRows(NamedTuple):
@@ -137,17 +137,11 @@ class Learner:
             self.online, self.fast_online, self.fast_target, self.config, self.device
         )
 
-    @torch.no_grad()
     def act(
         self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """Greedy actions of the network as it is being trained."""
-        heads = self.fast_online(self.bootstrap.observation(codes))
-        legal = pair_mask(torch.from_numpy(zap_legal).to(self.device), self.layout.num_pairs)
-        choice = choose(self.online, heads, legal)
-        spin: NDArray[np.int8] = to_counts(choice.position, self.layout.counts).cpu().numpy()
-        buttons: NDArray[np.uint8] = choice.pair.to(torch.uint8).cpu().numpy()
-        return spin, buttons
+        return greedy(self.online, self.fast_online, codes, zap_legal, self.device)
 
     def update(
         self, batch: Batch, learning_rate: float, imitation: float, accumulation: int = 1

@@ -5,17 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tempest_agent.errors import UserError
 
 from .collector import Collector
 from .curriculum import Curriculum
 from .drivers import Drivers
 from .episodes import Episodes
-from .games_in_play import GamesInPlay, Source
+from .games_in_play import GamesInPlay, PlayedElsewhere, Source
 from .rates import Rates
 from .replay_storage import make_replay
+from .run_seeds import seeds_of
 from .vector_adapter import as_vec_env
 from .whole_update import WholeUpdate
 
@@ -29,13 +28,18 @@ class Playing:
     def _make_collector(self: HybridDQN) -> None:  # type: ignore[misc]
         """Replay and drivers for the games of the environment."""
         config, layout, num_games = self.config, self.layout, self.games.num_games
-        seeds = np.random.SeedSequence(config.run.seed).generate_state(3)
-        self.replay = make_replay(config, layout, num_games, int(seeds[0]), self.device)
+        replay_seed, drivers_seed = seeds_of(config.run.seed)
+        self.replay = make_replay(config, layout, num_games, replay_seed, self.device)
         self.whole_update = WholeUpdate.of(self.learner, self.replay)
         rank, size = self.replicas.rank, self.replicas.size
         self.replay.highest = self.replicas.highest
         drivers = Drivers(
-            num_games, config.teacher, config.exploration, int(seeds[1]), layout, rank, size
+            num_games * size,
+            config.teacher,
+            config.exploration,
+            drivers_seed,
+            layout,
+            slice(rank, None, size),
         )
         self.collector = Collector(self._source(drivers), self.replay, layout.fire_and_zap)
         self.collector.history.replicas = self.replicas
@@ -47,6 +51,8 @@ class Playing:
 
     def _source(self: HybridDQN, drivers: Drivers) -> Source:  # type: ignore[misc]
         """Who plays the present games."""
+        if isinstance(self.games, PlayedElsewhere):
+            return self.games.source(self.learner, drivers)
         return GamesInPlay(self.games, self.learner.act, self.teacher, drivers)
 
     def set_env(self: HybridDQN, env: Any, force_reset: bool = True) -> None:  # type: ignore[misc]

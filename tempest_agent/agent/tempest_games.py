@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.config import GameConfig
+from tempest_agent.config import Config, GameConfig
 from tempest_agent.envs.backend import make_batch
 from tempest_agent.envs.feature_layout import (
     EXISTS,
@@ -18,7 +18,8 @@ from tempest_agent.envs.feature_layout import (
 )
 from tempest_agent.envs.mame.batch import MameBatch
 from tempest_agent.envs.settings import GameSettings
-from tempest_agent.experts import Teacher
+from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.experts import TEACHER_NAMES, Teacher, make_teacher
 from tempest_agent.machine import machine_errors, machine_of
 
 from .actions import SPINNER_COUNTS
@@ -28,6 +29,9 @@ from .networks import Layout
 ZAP_LEGAL_FEATURE = next(f.index for f in FEATURES if f.name == "zap_legal")
 
 POSITION_FEATURE = next(f.index for f in FEATURES if f.name == "position")
+
+NO_TEACHER = "none"
+"""In place of a teacher's name."""
 
 TEMPEST_LAYOUT = Layout(NUM_FEATURES, LANE_FEATURES, EXISTS, POSITION_FEATURE)
 
@@ -51,12 +55,14 @@ class TempestGames:
     Args:
         num_games: N.
         game: the rules they are played by.
-        seed: of all their random streams.
+        seed: of all their random streams, or one for each.
     """
 
     layout = TEMPEST_LAYOUT
 
-    def __init__(self, num_games: int, game: GameConfig, seed: int) -> None:
+    def __init__(
+        self, num_games: int, game: GameConfig, seed: int | Sequence[np.random.SeedSequence]
+    ) -> None:
         self.num_games = num_games
         self.game = game
         self._seed = seed
@@ -64,8 +70,9 @@ class TempestGames:
 
     def reset(self) -> None:
         """Begin all games with the streams of the seed."""
+        seed = self._seed
         with machine_errors():
-            self._batch.reset(seeds=np.random.SeedSequence(self._seed))
+            self._batch.reset(seeds=np.random.SeedSequence(seed) if isinstance(seed, int) else seed)
 
     def observe(self) -> NDArray[np.int8]:
         """Codes ``(N, F)``, the batch's own array."""
@@ -174,3 +181,17 @@ class TempestTeacher:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from what ``state_dict`` gave."""
         self.teacher.load_state_dict(state)
+
+
+def teacher_of(config: Config) -> TempestTeacher | None:
+    """The configured teacher; None where there is none.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    if config.teacher.name == NO_TEACHER:
+        return None
+    if config.teacher.name not in TEACHER_NAMES:
+        raise UserError(unknown_name("teacher", config.teacher.name, [*TEACHER_NAMES, NO_TEACHER]))
+    teacher = make_teacher(config.teacher.name, config.run.seed)
+    return TempestTeacher(teacher, config.game.frame_skip)

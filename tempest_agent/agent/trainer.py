@@ -17,7 +17,8 @@ import logging
 import shutil
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 
 from tempest_agent.config import Config, ConfigError, from_dict, to_dict
-from tempest_agent.errors import UserError, unknown_name
-from tempest_agent.experts import TEACHER_NAMES, make_teacher
+from tempest_agent.errors import UserError
 
 from .checkpoint import (
     newest_checkpoint,
@@ -41,16 +41,17 @@ from .checkpoint import (
 )
 from .data_parallel import share_of
 from .games import Games, Labeller
+from .games_in_play import PlayedElsewhere
 from .hybrid_dqn import HybridDQN
 from .network_size import NetworkSize, size_of
 from .policies import policy_name
 from .rank_exchange import collect_run, deal_run, share_networks
 from .replicas import ALONE, Replicas
-from .tempest_games import TempestGames, TempestTeacher
+from .tempest_games import TempestGames, TempestTeacher, teacher_of
 from .vec_env import GamesVecEnv
 
 BEST, GOOD = "best.pt", "good.pt"
-NO_TEACHER = NO_IMITATION = "none"
+NO_IMITATION = "none"
 
 log = logging.getLogger("tempest_agent")
 
@@ -63,8 +64,9 @@ class Trainer:
         run_dir: its folder; checkpoints go to ``run_dir/checkpoints``.
         on_metrics: gets every line of metrics (names to floats, ``steps`` among them).
         on_checkpoint: gets the path of every checkpoint as soon as it is complete.
-        games: what is played; the arcade's games if left out.
-        teacher: labels and drives; the configured one if left out.
+        games: what is played; the arcade's games in this process if left out.
+        teacher: labels and drives; if left out, the configured one for the arcade's games, played
+            here or elsewhere.
         replicas: processes that make the run together (see ``data_parallel``); ``config`` is that
             of the whole run, and ``games`` those of this process.
 
@@ -94,9 +96,10 @@ class Trainer:
         self.last_checkpoint: Path | None = None
         torch.set_num_threads(config.run.threads)
         share = share_of(config, replicas)
+        if games is None or isinstance(games, PlayedElsewhere):
+            teacher = teacher or teacher_of(share)
         if games is None:
             games = TempestGames(share.run.num_envs, config.game, share.run.seed)
-            teacher = teacher or _teacher(share)
         self.algorithm = HybridDQN(
             policy_name(config.network.encoder),
             GamesVecEnv(games),
@@ -118,9 +121,10 @@ class Trainer:
         *,
         steps: int | None = None,
         device: str | None = None,
+        actors: Mapping[str, Any] | None = None,
         on_metrics: Callable[[dict[str, float]], None] | None = None,
         on_checkpoint: Callable[[Path], None] | None = None,
-        games: Callable[[Config], Games] | None = None,
+        games: Callable[[Config], Games | None] | None = None,
         teacher: Labeller | None = None,
         replicas: Replicas = ALONE,
     ) -> Trainer:
@@ -132,6 +136,7 @@ class Trainer:
                 stay those of the checkpoint.
             device: where to go on, ``auto``, ``cpu`` or ``cuda``; left out, where the run was, or
                 if there is no GPU any more, on the CPU.
+            actors: settings of that section that are to be others than they were.
             on_metrics: as in the constructor.
             on_checkpoint: as in the constructor.
             games: makes what is played from the configuration; the arcade's games if left out.
@@ -150,15 +155,20 @@ class Trainer:
             raise UserError(
                 f"{path} holds only a player, not a training run; resume from a run's step_*.pt"
             )
-        try:
+        with _fitting(path):
             config = from_dict(content["config"])
             run = dataclasses.replace(
                 config.run,
                 steps=config.run.steps if steps is None else steps,
                 device=_device_here(config.run.device) if device is None else device,
             )
-            config = dataclasses.replace(config, run=run)
-            replicas.broadcast({"config": to_dict(config), "content": content})
+        config = from_dict({"actors": actors or {}}, dataclasses.replace(config, run=run))
+        replicas.broadcast({"config": to_dict(config), "content": content})
+        with _fitting(path):
+            if config.actors.count == 0 and "actors" in content["collector"]:
+                raise UserError(
+                    f"{path} is of a run whose games actors play; go on with --actors 1 or more"
+                )
             trainer = cls(
                 config,
                 path.parent.parent,
@@ -169,11 +179,6 @@ class Trainer:
                 replicas=replicas,
             )
             trainer._go_on(content, trainer._find_replay(path, content))
-        except (KeyError, TypeError, ValueError, RuntimeError, ConfigError) as error:
-            raise UserError(
-                f"{path} does not fit this version of tempest-agent "
-                f"({' '.join(str(error).split())}); use the version that wrote it"
-            ) from error
         trainer.folder = path.parent
         trainer.best_score = content["best_score"]
         return trainer
@@ -325,6 +330,12 @@ class Trainer:
             self.on_checkpoint(path)
         return path
 
+    def close(self) -> None:
+        """End what the games run on: machines, or actors."""
+        close = getattr(self.algorithm.games, "close", None)
+        if close is not None:
+            close()
+
     def _roll_back(self) -> int | None:
         """Go back to the last good checkpoint, in all processes; its step, if there is one."""
         replicas = self.replicas
@@ -403,6 +414,18 @@ class Trainer:
             )
 
 
+@contextmanager
+def _fitting(path: Path) -> Iterator[None]:
+    """Say of what is wrong with the content of a checkpoint that it is the checkpoint's."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, RuntimeError, ConfigError) as error:
+        raise UserError(
+            f"{path} does not fit this version of tempest-agent "
+            f"({' '.join(str(error).split())}); use the version that wrote it"
+        ) from error
+
+
 def _device_here(device: str) -> str:
     """The device of a checkpoint, or another where this machine does not have it."""
     if device == "cuda" and not torch.cuda.is_available():
@@ -444,12 +467,3 @@ def measure_teacher(config: Config, teacher: Labeller) -> float:
         scores[running] = step.score[running]
         running &= ~step.game_over
     return float(scores.mean())
-
-
-def _teacher(config: Config) -> TempestTeacher | None:
-    if config.teacher.name == NO_TEACHER:
-        return None
-    if config.teacher.name not in TEACHER_NAMES:
-        raise UserError(unknown_name("teacher", config.teacher.name, [*TEACHER_NAMES, NO_TEACHER]))
-    teacher = make_teacher(config.teacher.name, config.run.seed)
-    return TempestTeacher(teacher, config.game.frame_skip)

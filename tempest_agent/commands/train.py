@@ -43,6 +43,16 @@ NEWEST = "newest run"
 @click.option("--device", metavar="auto|cpu|cuda", help="Where the network is trained.")
 @click.option("--envs", type=COUNT, help="Games played side by side.")
 @click.option(
+    "--actors",
+    type=click.IntRange(0),
+    help="Processes that play these games while this one learns (needs the extra: ray).",
+)
+@click.option(
+    "--ray-address",
+    metavar="auto|HOST:PORT",
+    help="Ray cluster for the actors.  [default: one on this machine, for this run alone]",
+)
+@click.option(
     "--run-dir",
     type=click.Path(path_type=Path),
     help="Folder of the run, new or empty.  [default: runs/NAME-TIME-sSEED]",
@@ -89,6 +99,8 @@ def train(
     seed: int | None,
     device: str | None,
     envs: int | None,
+    actors: int | None,
+    ray_address: str | None,
     run_dir: Path | None,
     resume: str | None,
     start: Path | None,
@@ -102,9 +114,12 @@ def train(
 
     The newest checkpoint is also copied to checkpoints/latest.pt. Ctrl-C saves a checkpoint and
     ends the run with exit code 130; --resume goes on as if it had not been interrupted (on the
-    real game, with new games).
+    real game, and with actors, with new games).
     """
     flags = {"run.steps": steps, "run.seed": seed, "run.device": device, "run.num_envs": envs}
+    others = {"count": actors, "ray_address": ray_address}
+    changes = {key: value for key, value in others.items() if value is not None}
+    flags |= {f"actors.{key}": value for key, value in changes.items()}
     chosen = [f"{key}={value}" for key, value in flags.items() if value is not None]
     chosen += _machine_settings(**machine_options)
     with only_results_on_stdout():
@@ -119,7 +134,8 @@ def train(
             session = _new(config, run_dir, eval_games, verbose, start, replicas)
         else:
             path = None if resume == NEWEST else Path(resume)
-            session = _resumed(path or run_dir, steps, eval_games, device, verbose, replicas)
+            path = path or run_dir
+            session = _resumed(path, steps, eval_games, device, verbose, changes, replicas)
         result = session.run()
     if as_json:
         print_json(result)
@@ -169,8 +185,8 @@ def _refuse_changes(context: click.Context) -> None:
             flag = flags.get(name, name)
             raise UserError(
                 f"--{flag} cannot be changed while resuming: a run keeps its settings; "
-                "leave it out (only --steps and --device may change), or start a new run "
-                "without --resume"
+                "leave it out (only --steps, --device and --actors may change), or start a new "
+                "run without --resume"
             )
     if context.params["resume"] != NEWEST and context.params["run_dir"] is not None:
         raise UserError("--resume PATH and --run-dir both name a run: give one of them")
@@ -239,8 +255,11 @@ def _resumed(
     eval_games: int,
     device: str | None,
     verbose: bool,
+    actors: dict[str, Any],
     replicas: Replicas,
 ) -> Session:
     from tempest_agent.training import Session
 
-    return Session.resumed(path, steps, eval_games, device, verbose, replicas=replicas)
+    return Session.resumed(
+        path, steps, eval_games, device, verbose, actors=actors, replicas=replicas
+    )

@@ -42,7 +42,7 @@ class RayEngine:
     def __init__(
         self, make_player: MakePlayer, address: str | None = None, store_bytes: int = STORE_BYTES
     ) -> None:
-        self._ray = ray = _import_ray()
+        self._ray = ray = import_ray()
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             with _own_signals():
@@ -146,19 +146,26 @@ class _Actor:
         return self._host.play(order, snapshot)
 
 
-def _import_ray() -> Any:
+def import_ray() -> Any:
+    """The module Ray.
+
+    Raises:
+        UserError: it is not installed.
+    """
     try:
         import ray
     except ImportError as error:
         raise UserError(
             "actors need Ray, which is not installed: pip install 'tempest-agent[ray]', or train "
-            "in one process with actors.actors=0"
+            "in one process with actors.count=0"
         ) from error
     return ray
 
 
 def _connect(ray: Any, address: str | None, store_bytes: int) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # By default Ray's processes give way to all others, and starve where a machine is busy.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     quiet = {"log_to_driver": False, "logging_level": "error"}
     try:
         if address is None:
