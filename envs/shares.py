@@ -79,11 +79,15 @@ def linger(job: NDArray[np.int64]) -> bool:
 
 
 @rule
-def await_share(job: NDArray[np.int64], share: int) -> bool:
-    """Wait for the next step to begin; whether it has.  If not, the thread is to sleep."""
+def await_share(job: NDArray[np.int64], share: int, woken: bool) -> bool:
+    """Wait for the next step to begin; whether it has.  If not, the thread is to sleep.
+
+    ``woken``: it comes from sleep, so the step must begin at once.  If it does not, the thread
+    has probably taken the caller's place on a busy processor.
+    """
     counters = job[COUNTERS::LINE]
     stop = _end_of_share(job, share)
-    for _ in range(_PATIENCE):
+    for _ in range(_PATIENCE // 4 if woken else _PATIENCE):
         if load(counters, _FIRST + share) < stop:
             return True
         if load(counters, _CLOSED) != 0:

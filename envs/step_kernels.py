@@ -168,7 +168,9 @@ def step_games(
             return _play_games(job, 0, job[at.TOTAL])
         job[at.HAPPENED] = 0
         open_shares(job)
-    while share == 0 or await_share(job, share):
+    woken = True
+    while share == 0 or await_share(job, share, woken):
+        woken = False
         start, stop = claim(job, share)
         while start < stop:
             happened = _play_games(job, start, stop)
