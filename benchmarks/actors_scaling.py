@@ -7,10 +7,12 @@ train here: what is found is how many decisions a second it can take in.
 
     python benchmarks/actors_scaling.py                          # a table over 1 to 16 actors
     python benchmarks/actors_scaling.py --cost-us 0 --actors 1   # no cost: the learner's own limit
+    python benchmarks/actors_scaling.py --real --actors 1 2      # games that are really played
     python benchmarks/actors_scaling.py --soak-minutes 15        # an actor killed every 20 seconds
 
-Prints one line of JSON per number of actors.  The soak ends with an error if a decision was lost on
-the way, came twice, or was not stored.
+Prints one line of JSON per number of actors, with the memory that only the learner's process, each
+actor and all of Ray's own processes hold (unique set size).  The soak ends with an error if a
+decision was lost on the way, came twice, or was not stored.
 """
 
 from __future__ import annotations
@@ -45,6 +47,8 @@ from tempest_agent.distributed.snapshot import Snapshot
 FEATURES = TEMPEST_LAYOUT.num_features
 KEPT = 500_000
 """Rows of the replay."""
+ACTOR = "ray::_Actor"
+"""How the actors' processes are called."""
 TAG = 8
 """The first codes of every row are a number: how many its game had played before."""
 
@@ -99,10 +103,12 @@ class SleepingPlayer:
 class Ingest:
     """The part of a training process that takes decisions in, with ``actors`` actors."""
 
-    def __init__(self, actors: int, games: int, chunk_steps: int, cost: float) -> None:
-        self.config = config = _config(actors, games, chunk_steps)
+    def __init__(self, actors: int, arguments: argparse.Namespace) -> None:
+        games = arguments.games
+        self.config = config = _config(actors, games, arguments.chunk_steps)
         num_envs = config.run.num_envs
-        self.remote = RemoteGames(config, RayEngine, partial(SleepingPlayer, games, cost))
+        sleeping = partial(SleepingPlayer, games, arguments.cost_us * 1e-6)
+        self.remote = RemoteGames(config, RayEngine, None if arguments.real else sleeping)
         self.learner = Learner(TEMPEST_LAYOUT, config, torch.device("cpu"))
         drivers = Drivers(num_envs, config.teacher, config.exploration, 1, TEMPEST_LAYOUT)
         replay = make_replay(config, TEMPEST_LAYOUT, num_envs, 1, torch.device("cpu"))
@@ -143,25 +149,43 @@ def _config(actors: int, games: int, chunk_steps: int) -> Config:
 def scaling(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """One line per number of actors."""
     lines = []
-    cost = arguments.cost_us * 1e-6
     # One cluster for all lines; the engines of the lines find it.
-    cluster = RayEngine(partial(SleepingPlayer, arguments.games, cost))
+    cluster = RayEngine(partial(SleepingPlayer, arguments.games, 0.0))
     for actors in arguments.actors:
-        ingest = Ingest(actors, arguments.games, arguments.chunk_steps, cost)
+        ingest = Ingest(actors, arguments)
         figures = ingest.measure(arguments.seconds)
         line: dict[str, Any] = {"actors": actors, "games": actors * arguments.games}
         line["decisions_per_second"] = round(figures["decisions_per_second"])
-        if arguments.cost_us > 0:
+        if arguments.cost_us > 0 and not arguments.real:
             wanted = actors * 1e6 / arguments.cost_us
             line["efficiency"] = round(figures["decisions_per_second"] / wanted, 3)
         line["learner_waits"] = round(figures["actors_wait_share"], 3)
         line["megabytes_per_second"] = round(figures["actors_bytes_per_second"] / 1e6, 2)
         line["version_lag"] = round(figures["actors_version_lag"], 2)
+        line |= memory()
         ingest.remote.close()
         print(json.dumps(line), flush=True)
         lines.append(line)
     cluster.close()
     return lines
+
+
+def memory() -> dict[str, float]:
+    """Megabytes that are held by this process alone, by one actor, and by all the rest of Ray."""
+    held = {"actors": [0.0], "ray": [0.0]}
+    for pid, name in _descendants(os.getpid()):
+        held["actors" if name.startswith(ACTOR) else "ray"].append(_unique(pid))
+    actors = held["actors"][1:]
+    return {
+        "learner_mb": round(_unique(os.getpid())),
+        "actor_mb": round(sum(actors) / max(1, len(actors))),
+        "ray_mb": round(sum(held["ray"])),
+    }
+
+
+def _unique(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024.0
 
 
 class Killer(threading.Thread):
@@ -175,9 +199,7 @@ class Killer(threading.Thread):
     def run(self) -> None:
         """Until ``ended`` is set."""
         while not self.ended.wait(self.interval):
-            actors = [
-                pid for pid, name in _descendants(os.getpid()) if name.startswith("ray::_Actor")
-            ]
+            actors = [pid for pid, name in _descendants(os.getpid()) if name.startswith(ACTOR)]
             if actors:
                 os.kill(random.choice(actors), signal.SIGKILL)
                 self.killed += 1
@@ -233,7 +255,7 @@ class Witness:
 def soak(arguments: argparse.Namespace) -> dict[str, Any]:
     """Play while actors are killed; every stored decision is looked at."""
     actors, num_envs = arguments.soak_actors, arguments.soak_actors * arguments.games
-    ingest = Ingest(actors, arguments.games, arguments.chunk_steps, arguments.cost_us * 1e-6)
+    ingest = Ingest(actors, arguments)
     witness, killer = Witness(num_envs), Killer(arguments.kill_every)
     collector, remote = ingest.collector, ingest.remote
     ingest.collect()
@@ -275,6 +297,7 @@ def main(arguments: list[str] | None = None) -> Any:
     parser.add_argument("--games", type=int, default=16, help="games of each actor")
     parser.add_argument("--chunk-steps", type=int, default=16, help="decisions of a game per chunk")
     parser.add_argument("--cost-us", type=float, default=200.0, help="of one decision")
+    parser.add_argument("--real", action="store_true", help="play, and do not sleep")
     parser.add_argument("--seconds", type=float, default=10.0, help="measured per line")
     parser.add_argument("--soak-minutes", type=float, default=0.0, help="soak instead")
     parser.add_argument("--soak-actors", type=int, default=4)

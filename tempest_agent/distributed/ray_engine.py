@@ -152,6 +152,8 @@ def import_ray() -> Any:
     Raises:
         UserError: it is not installed.
     """
+    # Ray would print a paragraph about every lost actor on stdout; the pool tells it better.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "^")
     try:
         import ray
     except ImportError as error:
