@@ -49,6 +49,8 @@ KEPT = 500_000
 """Rows of the replay."""
 ACTOR = "ray::_Actor"
 """How the actors' processes are called."""
+WARM_UP = 2.0
+"""Seconds before a measurement."""
 TAG = 8
 """The first codes of every row are a number: how many its game had played before."""
 
@@ -122,8 +124,10 @@ class Ingest:
         self.steps += 1
 
     def measure(self, seconds: float) -> dict[str, float]:
-        """Figures of ``seconds``, from when all actors are playing."""
-        for _ in range(4 * self.config.actors.chunk_steps):
+        """Figures of ``seconds``, from when all actors have been playing for some time."""
+        self.collect()
+        began = time.perf_counter()
+        while time.perf_counter() - began < WARM_UP:
             self.collect()
         self.remote.figures()
         began, before = time.perf_counter(), self.steps
@@ -159,6 +163,9 @@ def scaling(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         if arguments.cost_us > 0 and not arguments.real:
             wanted = actors * 1e6 / arguments.cost_us
             line["efficiency"] = round(figures["decisions_per_second"] / wanted, 3)
+        busy = 1.0 - figures["actors_wait_share"]
+        # What it could take in if it never had to wait.
+        line["learner_limit"] = round(figures["decisions_per_second"] / max(busy, 1e-3))
         line["learner_waits"] = round(figures["actors_wait_share"], 3)
         line["megabytes_per_second"] = round(figures["actors_bytes_per_second"] / 1e6, 2)
         line["version_lag"] = round(figures["actors_version_lag"], 2)

@@ -31,8 +31,8 @@ from .snapshot import Snapshot
 
 POLL_SECONDS = 1.0
 """Longest wait in one piece, so that a signal is seen."""
-STARTUP_SECONDS = 300.0
-"""An actor's first order may take this long: it has to import and compile before."""
+STARTUP_SECONDS = 900.0
+"""An actor's first order may take this long: it may have to compile the games before."""
 MAX_RETRIES = 3
 """How often one order is sent again before its actor is taken for broken."""
 
