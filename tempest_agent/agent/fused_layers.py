@@ -48,11 +48,10 @@ def applies_to(inputs: Tensor, layers: Pairs) -> bool:
 
 
 def _on_one_core(inputs: Tensor) -> bool:
-    return (
-        inputs.device.type == "cpu"
-        and torch.get_num_threads() == 1
-        and not torch.compiler.is_compiling()
-    )
+    # First, as the number of threads is nothing that a graph can hold.
+    if torch.compiler.is_compiling():
+        return False
+    return inputs.device.type == "cpu" and torch.get_num_threads() == 1
 
 
 def _is_plain(layer: nn.Module, kind: type[nn.Module]) -> bool:
