@@ -1,0 +1,35 @@
+"""The whole configuration: one tree of typed dataclasses, one sentence of help per field.
+
+Sources, later ones winning: the defaults, a YAML file of ``configs/`` (by name) or any path,
+then ``key=value`` overrides such as ``learner.gamma=0.97``.  Unknown keys and values out of range
+are errors that say what would have been right.
+"""
+
+from .learning import GuardConfig, LearnerConfig, NetworkConfig, ReplayConfig
+from .loading import apply_overrides, available, from_dict, load_config, settings, to_dict
+from .playing import ActorsConfig, ExplorationConfig, GameConfig, TeacherConfig
+from .setting import ConfigError, setting
+from .tree import Config, RunConfig
+from .values import LARGEST
+
+__all__ = [
+    "LARGEST",
+    "ActorsConfig",
+    "Config",
+    "ConfigError",
+    "ExplorationConfig",
+    "GameConfig",
+    "GuardConfig",
+    "LearnerConfig",
+    "NetworkConfig",
+    "ReplayConfig",
+    "RunConfig",
+    "TeacherConfig",
+    "apply_overrides",
+    "available",
+    "from_dict",
+    "load_config",
+    "setting",
+    "settings",
+    "to_dict",
+]

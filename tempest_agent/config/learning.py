@@ -1,0 +1,242 @@
+"""Settings of what is learned and how: network, replay, update, guard."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .setting import setting
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """The value network and its spinner head."""
+
+    encoder: str = setting(
+        "mlp", "Flat MLP, or weights shared over the lanes.", choices=("mlp", "lanes")
+    )
+    hidden: tuple[int, ...] = setting((512, 256), "Widths of the MLP's layers.", low=1)
+    lane_width: int = setting(48, "Channels per lane of the lanes encoder.", low=1)
+    value_head: str = setting(
+        "knots",
+        "What is valued: each knot, or with the lanes encoder the lanes where the claw may land.",
+        choices=("knots", "lanes"),
+    )
+    dueling: bool = setting(True, "Whether state value and advantages have their own heads.")
+    spinner_head: str = setting(
+        "functional",
+        "How the spinner is chosen: interpolated values, plain knots, or regression.",
+        choices=("functional", "knots", "regression"),
+    )
+    spinner_knots: int = setting(9, "Knots of the value over the spinner axis.", low=2, high=63)
+    spinner_interpolation: str = setting(
+        "linear",
+        "Values between knots: straight lines, or parabolas through three neighbouring knots.",
+        choices=("linear", "quadratic"),
+    )
+    layer_norm: bool = setting(True, "Whether every layer's outputs are normalised.")
+    noisy: bool = setting(False, "Whether the value head has weights with learned noise.")
+
+
+@dataclass(frozen=True)
+class ReplayConfig:
+    """What is remembered and how it is sampled."""
+
+    capacity: int = setting(400_000, "Decisions that are kept.", low=1)
+    storage: str = setting(
+        "auto",
+        "Memory it lives in; auto is the training device's where that is a GPU and it fits.",
+        choices=("auto", "host", "device"),
+    )
+    learning_starts: int = setting(10_000, "Decisions played before the first update.", low=1)
+    prioritised: bool = setting(False, "Whether surprising rows are sampled more often.")
+    priority_exponent: float = setting(0.5, "Power of the priority (alpha).", low=0.0, high=1.0)
+    importance_start: float = setting(
+        0.4, "Importance exponent (beta) at the start.", low=0.0, high=1.0
+    )
+    importance_steps: int = setting(
+        3_000_000, "Decisions over which the importance exponent rises to 1.", low=1
+    )
+    death_boost: float = setting(
+        1.0, "Factor on the priority of the decisions before a lost life.", low=1.0
+    )
+    death_window: int = setting(
+        30, "Decisions before a lost life that the factor is for.", low=1, high=1000
+    )
+    expert_share: float = setting(
+        0.0, "Least share of each batch that is drawn from the teacher's rows.", low=0.0, high=1.0
+    )
+    demonstrations: str = setting(
+        "", "Minari data set that the replay is filled with before the first decision."
+    )
+    demonstrations_share: float = setting(
+        0.5, "Largest share of the capacity that demonstrations fill.", low=0.0, high=1.0
+    )
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """The update."""
+
+    learning_rate: float = setting(5e-4, "Step size of AdamW at the start.", low=1e-12)
+    learning_rate_floor: float = setting(
+        0.05, "Share of the step size that is left at the end.", low=0.0, high=1.0
+    )
+    learning_rate_hold: float = setting(
+        0.2, "Share of the run before the step size begins to fall.", low=0.0, high=1.0
+    )
+    learning_rate_schedule: str = setting(
+        "linear",
+        "How the step size falls after that: in a line, in half a cosine, or not at all.",
+        choices=("linear", "cosine", "constant"),
+    )
+    learning_rate_warm_up: int = setting(
+        0, "Decisions over which the step size rises from 0 first.", low=0
+    )
+    weight_decay: float = setting(1e-4, "Decoupled weight decay of AdamW.", low=0.0)
+    max_grad_norm: float = setting(10.0, "Gradient norm above which it is scaled down.", low=0.0)
+    gamma: float = setting(0.99, "Discount per decision.", low=0.0, high=0.99999)
+    n_steps: int = setting(5, "Longest n-step return at the start.", low=1, high=100)
+    n_steps_end: int = setting(
+        0, "Longest n-step return in the end; 0 leaves it as at the start.", low=0, high=100
+    )
+    n_steps_steps: int = setting(
+        1_000_000, "Decisions over which the longest return goes there.", low=1
+    )
+    trace: str = setting(
+        "uncorrected",
+        "What an n-step return does about others' actions: nothing, end, or weigh them.",
+        choices=("uncorrected", "cut", "retrace"),
+    )
+    trace_decay: float = setting(
+        1.0, "Factor on each weight of a retrace return (lambda).", low=0.0, high=1.0
+    )
+    trace_temperature: float = setting(
+        0.1, "Value difference that makes an action e times less the student's own.", low=1e-6
+    )
+    double_q: bool = setting(
+        True, "Whether the online network chooses what the target network judges."
+    )
+    munchausen: float = setting(
+        0.0, "Share of the scaled log policy that is added to the reward (0 is off).", low=0, high=1
+    )
+    munchausen_temperature: float = setting(
+        0.03, "Entropy temperature of Munchausen targets.", low=1e-6
+    )
+    munchausen_floor: float = setting(-1.0, "Lowest scaled log policy that is added.", high=0.0)
+    value_rescaling: str = setting(
+        "none",
+        "What the network learns instead of the value itself.",
+        choices=("none", "sqrt", "symlog"),
+    )
+    target_clip: float = setting(100.0, "Targets are clamped to this magnitude.", low=1e-6)
+    loss: str = setting(
+        "huber",
+        "Loss on the value, and with it the kind of value head.",
+        choices=("huber", "squared", "c51", "hl_gauss", "iqn"),
+    )
+    value_bins: int = setting(
+        51, "Bins of c51 and hl_gauss between both target clips.", low=2, high=1001
+    )
+    value_smoothing: float = setting(0.75, "Width of hl_gauss's bell in bins.", low=0.05, high=10.0)
+    quantile_samples: int = setting(16, "Quantiles per state and action of iqn.", low=1, high=256)
+    batch_size: int = setting(256, "Rows of one update, all micro-batches together.", low=1)
+    gradient_accumulation_steps: int = setting(
+        1, "Micro-batches that one update is made of.", low=1
+    )
+    gradient_steps: int = setting(1, "Updates per vector step.", low=1)
+    train_freq: int = setting(1, "Vector steps between updates.", low=1)
+    tau: float = setting(
+        1.0, "Share of the online weights taken over by the target network.", low=1e-6, high=1.0
+    )
+    target_update_interval: int = setting(
+        300, "Updates between two moves of the target network.", low=1
+    )
+    ema_decay: float = setting(
+        0.999, "Decay of the averaged weights that play.", low=0.0, high=0.999999
+    )
+    precision: str = setting(
+        "auto",
+        "Arithmetic of the network; auto is bfloat16 where the device is fast at it.",
+        choices=("auto", "float32", "bfloat16", "float16"),
+    )
+    compile: bool = setting(
+        False,
+        "Whether torch.compile makes kernels of the network's passes, and on a GPU one graph of "
+        "the whole update (needs a C compiler).",
+    )
+    max_skipped_updates: int = setting(
+        20, "Updates in a row without a finite gradient before float32 takes over.", low=1
+    )
+    imitation: str = setting(
+        "cross_entropy",
+        "Loss towards the teacher's action.",
+        choices=("none", "cross_entropy", "margin"),
+    )
+    imitation_weight: float = setting(4.0, "Weight of imitation before the gate.", low=0.0)
+    imitation_floor: float = setting(
+        0.0, "Gate of imitation that is left when the student plays as well.", low=0.0, high=1.0
+    )
+    imitation_temperature: float = setting(
+        1.0, "Value difference that counts as one unit of preference.", low=1e-6
+    )
+    imitation_width: float = setting(
+        0.12, "Spinner distance (of 1) within which an action still resembles.", low=1e-3
+    )
+    imitation_margin: float = setting(0.8, "Value margin of the margin loss.", low=0.0)
+    spinner_weight: float = setting(0.1, "Weight of the continuous spinner head.", low=0.0)
+
+
+@dataclass(frozen=True)
+class GuardConfig:
+    """When the stability guard sees a symptom, and how far it may go."""
+
+    enabled: bool = setting(
+        True, "Whether the guard takes remedies; otherwise it only tells of symptoms."
+    )
+    window: int = setting(12, "Lines of metrics that it looks at.", low=3, high=1000)
+    patience: int = setting(3, "Lines a symptom lasts before the next remedy.", low=1)
+    recovery: int = setting(10, "Lines without symptoms before a remedy is taken back.", low=1)
+    bound_factor: float = setting(
+        1.5, "Values over the largest possible return; approximation overshoots a little.", low=1.0
+    )
+    overestimation: float = setting(
+        3.0, "Mean Q over what the best mean reward is worth for ever.", low=1.0
+    )
+    growth_factor: float = setting(
+        3.0, "Growth of the highest Q within the window that counts as running away.", low=1.0
+    )
+    score_drop: float = setting(
+        0.4, "Share of its best that the teacher-free score may lose.", low=0.0, high=1.0
+    )
+    reward_drop: float = setting(
+        0.6, "Share of its reward per decision that the agent may lose.", low=0.0, high=1.0
+    )
+    gradient_swing: float = setting(
+        20.0, "Largest gradient norm over the mean or the smallest.", low=1.0
+    )
+    clip_ratio: float = setting(
+        0.25, "Least share of the gradient that clipping leaves on average.", low=0.0, high=1.0
+    )
+    clip_share: float = setting(
+        0.001, "Share of clamped targets above which the clamp distorts.", low=0.0, high=1.0
+    )
+    still_share: float = setting(
+        0.02, "Share of decisions with a turn below which the policy is frozen.", low=0.0, high=1.0
+    )
+    target_age: float = setting(
+        5.0, "Age of the target network over the usual one that counts as stalled.", low=1.0
+    )
+    clamp_factor: float = setting(
+        5.0, "Clamp on targets, over what the best mean reward is worth for ever.", low=1.0
+    )
+    min_learning_rate: float = setting(
+        0.125, "Lowest factor on the learning rate.", low=0.0, high=1.0
+    )
+    max_accumulation: int = setting(4, "Highest factor on the rows of an update.", low=1, high=64)
+    expert_ratio: float = setting(
+        0.5, "Least share of the teacher while its share is raised.", low=0.0, high=1.0
+    )
+    expert_lines: int = setting(10, "Lines for which the teacher's share is raised.", low=1)
+    max_rollbacks: int = setting(
+        3, "How often a run may go back to its last good checkpoint.", low=0
+    )

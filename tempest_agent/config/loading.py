@@ -1,0 +1,136 @@
+"""Configurations from files, trees and overrides; and back to plain types."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .consistency import check_together
+from .setting import ConfigError
+from .tree import Config
+from .values import checked
+from .words import unknown
+
+
+def settings() -> Iterator[tuple[str, Any, str]]:
+    """Every setting as ``(dotted key, default, help sentence)``, in order."""
+    for section in dataclasses.fields(Config):
+        for entry in dataclasses.fields(_section_type(section.name)):
+            yield f"{section.name}.{entry.name}", entry.default, entry.metadata["help"]
+
+
+def to_dict(config: Config) -> dict[str, dict[str, Any]]:
+    """``config`` as plain Python types (tuples as lists), fit for YAML and checkpoints."""
+    tree = dataclasses.asdict(config)
+    return {
+        section: {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        for section, values in tree.items()
+    }
+
+
+def from_dict(tree: Mapping[str, Any], base: Config | None = None) -> Config:
+    """``base`` (or the defaults) with the values of ``tree`` on top, validated.
+
+    Raises:
+        ConfigError: an unknown key, a wrong type, or a value out of range.
+    """
+    config = base or Config()
+    names = [section.name for section in dataclasses.fields(Config)]
+    for name, values in tree.items():
+        if name not in names:
+            raise ConfigError(unknown(str(name), names, "section"))
+        if not isinstance(values, Mapping):
+            raise ConfigError(f"{name} must hold settings (name: value), not {values!r}")
+        for key, value in values.items():
+            config = _with_value(config, name, str(key), value)
+    check_together(config)
+    return config
+
+
+def load_config(source: str | Path | None = None, overrides: Iterable[str] = ()) -> Config:
+    """The configuration of ``source`` with ``key=value`` overrides.
+
+    Args:
+        source: name of a file in ``configs/`` (``quick``), path of a YAML file, or None for the
+            defaults (``default.yaml``).
+        overrides: strings such as ``learner.gamma=0.97``; values are YAML.
+
+    Raises:
+        ConfigError: no such configuration, bad YAML, an unknown key or a bad value.
+    """
+    name, text = _read(source if source is not None else "default")
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name} is not valid YAML: {' '.join(str(error).split())}") from error
+    if tree is None:
+        raise ConfigError(f"{name} is empty; leave --config out for the defaults")
+    if not isinstance(tree, Mapping):
+        raise ConfigError(f"{name} must hold sections of settings, not {type(tree).__name__}")
+    return apply_overrides(from_dict(tree), overrides)
+
+
+def apply_overrides(config: Config, overrides: Iterable[str]) -> Config:
+    """``config`` with each ``section.key=value`` of ``overrides`` set.
+
+    Raises:
+        ConfigError: no ``=``, an unknown key or a bad value.
+    """
+    tree: dict[str, dict[str, Any]] = {}
+    for override in overrides:
+        key, equals, text = override.partition("=")
+        section, dot, name = key.strip().partition(".")
+        if not equals:
+            raise ConfigError(f"{override!r} has no '='; write section.key=value")
+        if not dot:
+            raise ConfigError(unknown(key.strip(), [k for k, _, _ in settings()], "setting"))
+        try:
+            tree.setdefault(section, {})[name] = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"the value of {override!r} is not valid YAML") from error
+    return from_dict(tree, config)
+
+
+def available() -> list[str]:
+    """Names of the configurations that come with the package."""
+    folder = resources.files("tempest_agent.configs")
+    return sorted(f.name[:-5] for f in folder.iterdir() if f.name.endswith(".yaml"))
+
+
+def _read(source: str | Path) -> tuple[str, str]:
+    path = Path(source)
+    if isinstance(source, str) and path.suffix == "" and len(path.parts) == 1:
+        if source in available():
+            file = resources.files("tempest_agent.configs") / f"{source}.yaml"
+            return source, file.read_text(encoding="utf-8")
+        if not path.is_file():
+            raise ConfigError(unknown(source, available(), "configuration"))
+    if not path.is_file():
+        raise ConfigError(
+            f"no configuration file {str(source)!r}; give a path or one of {', '.join(available())}"
+        )
+    try:
+        return str(source), path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the configuration {str(source)!r}: {error}") from error
+
+
+def _section_type(name: str) -> Any:
+    return typing.get_type_hints(Config)[name]
+
+
+def _with_value(config: Config, section: str, key: str, value: Any) -> Config:
+    kind = _section_type(section)
+    entries = {entry.name: entry for entry in dataclasses.fields(kind)}
+    if key not in entries:
+        raise ConfigError(unknown(f"{section}.{key}", [k for k, _, _ in settings()], "setting"))
+    wanted = typing.get_type_hints(kind)[key]
+    fitting = checked(f"{section}.{key}", value, wanted, entries[key].metadata)
+    part = dataclasses.replace(getattr(config, section), **{key: fitting})
+    return dataclasses.replace(config, **{section: part})
