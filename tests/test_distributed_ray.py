@@ -91,6 +91,9 @@ def test_rounds_come_from_processes_of_their_own_that_end_with_the_pool() -> Non
     pids = {pid_of(each, actor) for each in rounds for actor in range(2)}
     assert len(pids) == 2
     assert os.getpid() not in pids
+    # They get their turn as often as this process.
+    priorities = {os.getpriority(os.PRIO_PROCESS, pid) for pid in (*pids, os.getpid())}
+    assert len(priorities) == 1
     for actor in range(2):
         assert rows_of(rounds, actor) == steps_of(15)
     pool.close()
@@ -174,6 +177,20 @@ def test_more_than_the_store_holds_goes_to_the_disk_and_the_run_goes_on() -> Non
         assert rows_of(rounds, actor) == steps_of(60)
         assert all((each.chunks[actor].columns["bulk"] == actor).all() for each in rounds)
     assert pool.counts.restarts == 0
+    pool.close()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_no_room_at_all_ends_the_run_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(value: Any) -> Any:
+        raise ray.exceptions.OutOfDiskError("9 GB of 9 GB")
+
+    pool = pool_of(HonestPlayer, 1)
+    monkeypatch.setattr(ray, "put", full)
+    with pytest.raises(
+        UserError, match=r"no room for 4 MB of weights .* 9 GB of 9 GB.*actors.queue"
+    ):
+        pool.publish(Snapshot.of(2, 2, None, np.zeros(2**20, np.float32)))
     pool.close()
 
 
