@@ -48,6 +48,8 @@ class FaultyPlayer(HonestPlayer):
 
     def play(self, order: Order, snapshot: Snapshot) -> Chunk:
         if self.part.actor == 1 and order.number == 2 * (self.part.incarnation + 1):
+            # The answer before this one is sent in the background.
+            time.sleep(2.0)
             if self.part.incarnation == 0:
                 raise ZeroDivisionError("no more credits")
             if self.part.incarnation == 1:

@@ -48,7 +48,8 @@ class ActorEvent:
         part: the actor as it was.
         reason: one line.
         details: the original traceback where there is one.
-        lost_samples: rows that it may have played in vain.
+        lost_samples: rows that it may have played in vain: those of the order it was at.  An answer
+            before that which was still on its way is lost too, and not counted.
     """
 
     part: Part
@@ -59,7 +60,7 @@ class ActorEvent:
     def __str__(self) -> str:
         line = (
             f"actor {self.part.actor} (incarnation {self.part.incarnation}) lost: {self.reason}; "
-            f"at most {self.lost_samples} samples lost"
+            f"about {self.lost_samples} samples lost"
         )
         return f"{line}\n{self.details}" if self.details else line
 
@@ -305,7 +306,7 @@ class ActorPool:
         actor.worker, actor.answered = self._engine.start(actor.part), False
 
     def _lose(self, actor: _Actor) -> int:
-        """Forget what an actor was doing; rows that are lost by that, at most."""
+        """Forget what an actor was doing; rows that are lost by that."""
         orders = sorted((sent.order for sent in actor.sent.values()), key=lambda each: each.number)
         made = {sent.order.number for sent in actor.sent.values() if sent.retries}
         # It plays one after the other: what was lost on the way, and the one it was playing.

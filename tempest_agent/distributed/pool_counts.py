@@ -20,7 +20,7 @@ class PoolCounts:
         received: rows that arrived.
         taken: rows handed on to the learner, each once.
         lost: rows that may have been played and never arrived, or were dropped because games must
-            go forward, at most: an actor that is lost takes what it was playing with it.
+            go forward: an actor that is lost takes the order it was at with it.
         duplicates: chunks that came twice or were not asked for, and were dropped.
         restarts: actors begun anew.
     """
