@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from tempest_agent.agent.trainer import Trainer
 from tempest_agent.config import Config, ConfigError, load_config
 from tempest_agent.distributed.actor import GamesPlayer
 from tempest_agent.distributed.chunks import Stretch, columns_of, last_of
-from tempest_agent.distributed.engine import InlineEngine
+from tempest_agent.distributed.engine import InlineEngine, MakePlayer, Ticket
 from tempest_agent.distributed.games import RemoteGames, remote_games
 from tempest_agent.distributed.order import Chunk, Order, Part
 from tempest_agent.distributed.snapshot import Snapshot
@@ -282,6 +284,43 @@ def test_a_run_goes_on_with_new_games_and_equal_counters(tmp_path: Path, mode: s
     assert games.state_dict()["actors"]["incarnations"] == [1, 1]
 
 
+class FallsSilent(InlineEngine):
+    """No actor answers any more after so many orders; whoever waits for one is told."""
+
+    def __init__(self, make_player: MakePlayer, orders: int, tell: Callable[[], None]) -> None:
+        super().__init__(make_player)
+        self._orders, self._tell = orders, tell
+
+    def wait(self, tickets: Sequence[Any], timeout: float) -> list[Ticket]:
+        if self._orders == 0:
+            self._tell()
+            return []
+        self._orders -= 1
+        return super().wait(tickets, timeout)
+
+
+@pytest.mark.parametrize(("orders", "steps"), [(0, 0), (1, 0), (13, 480)])
+def test_a_stop_waits_for_no_actor_that_is_silent(tmp_path: Path, orders: int, steps: int) -> None:
+    config = fake(2, "actors.chunk_steps=5")
+    trainers: list[Trainer] = []
+    games = RemoteGames(
+        config,
+        lambda make: FallsSilent(make, orders, lambda: trainers[0].request_stop()),
+        partial(fake_player, config),
+        FakeGames.layout,
+    )
+    trainers.append(Trainer(config, tmp_path, games=games, teacher=FakeTeacher()))
+    result = trainers[0].run()
+    assert result["stopped"]
+    assert result["steps"] == steps
+    trainers[0].close()
+    run = Run(Trainer.resume(tmp_path, games=games_of, teacher=FakeTeacher()))
+    whole = Run(Trainer(config, tmp_path / "whole", games=games_of(config), teacher=FakeTeacher()))
+    assert run.trainer.steps == 1600
+    assert run.weights["updates"] == whole.weights["updates"]
+    assert not joined(run)
+
+
 def test_a_run_of_one_process_goes_on_with_actors_and_not_the_other_way(tmp_path: Path) -> None:
     config = arcade(0, "run.steps=1600", "run.log_interval=800")
     first = Trainer(config, tmp_path)
@@ -338,6 +377,8 @@ def test_what_games_with_actors_cannot_do_is_said() -> None:
     with pytest.raises(ConfigError, match="some actors would have no game"):
         fake(17)
     games.close()
+    with pytest.raises(UserError, match=r"actors\.ray_address='auto' without actors"):
+        remote_games(fake(0, "actors.ray_address=auto"))
     with pytest.raises(UserError, match=r"needs game\.rom_path"):
         remote_games(fake(2, "game.backend=mame"))
 

@@ -216,6 +216,27 @@ def test_the_deadline_is_of_one_order_and_not_of_all_that_wait() -> None:
     assert pool.counts.restarts == 0
 
 
+def test_who_waits_may_give_up_and_ask_for_the_same_round_again() -> None:
+    engine = scripted("fine", "hangs")
+    asked: list[float] = []
+
+    def give_up() -> None:
+        asked.append(engine.now)
+        if len(asked) == 3:
+            raise InterruptedError
+
+    pool = pool_of(engine, 1, queue=1, deadline_seconds=30.0, on_silence=give_up)
+    pool.next_round(make_order)
+    began = engine.now
+    with pytest.raises(InterruptedError):
+        pool.next_round(make_order)
+    assert engine.now - began < 4.0
+    assert pool.counts.restarts == 0
+    taken = pool.next_round(make_order)
+    assert (taken.number, taken.restarted) == (1, (0,))
+    assert pool.counts.taken == 2 * 3 * GAMES
+
+
 def test_the_first_answer_may_take_longer() -> None:
     engine = scripted("hangs")
     pool = pool_of(engine, 1, queue=1, deadline_seconds=30.0, startup_seconds=200.0)

@@ -19,6 +19,10 @@ Act = Callable[[NDArray[np.int8], NDArray[np.bool_]], tuple[NDArray[np.int8], ND
 """Codes ``(N, F)`` and legal zaps ``(N,)`` to knob counts ``(N,)`` and buttons ``(N,)``."""
 
 
+class PlayStoppedError(Exception):
+    """No decision was played, because the run is to end and whoever plays is slow or silent."""
+
+
 class Left(NamedTuple):
     """Games that were left before they were over."""
 
@@ -55,6 +59,9 @@ class Source(Protocol):
         Args:
             expert_ratio: share of new segments for the teacher.
             epsilon_floor: lower bound of the exploration rates.
+
+        Raises:
+            PlayStoppedError: nothing was played, see ``PlayedElsewhere.stop``.
         """
 
     def leave(self) -> Left:
@@ -84,6 +91,9 @@ class PlayedElsewhere(Protocol):
             learner: whose weights they are played with.
             drivers: how often each explores, and which are teacher-free; others draw.
         """
+
+    def stop(self) -> None:
+        """Wait for no decision any more; fit for a signal handler."""
 
 
 class GamesInPlay:

@@ -18,7 +18,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ from .checkpoint import (
 )
 from .data_parallel import share_of
 from .games import Games, Labeller
-from .games_in_play import PlayedElsewhere
+from .games_in_play import PlayedElsewhere, PlayStoppedError
 from .hybrid_dqn import HybridDQN
 from .network_size import NetworkSize, size_of
 from .policies import policy_name
@@ -247,8 +247,13 @@ class Trainer:
         return self.algorithm.num_timesteps
 
     def request_stop(self) -> None:
-        """End ``run`` after the present vector step; fit for a signal handler."""
+        """End ``run`` after the present vector step; fit for a signal handler.
+
+        Games that others play are not waited for: ``run`` ends before that step if it is not there.
+        """
         self.stop_requested = True
+        if isinstance(self.algorithm.games, PlayedElsewhere):
+            self.algorithm.games.stop()
 
     def run(self) -> dict[str, Any]:
         """Train until ``run.steps`` decisions are played or a stop is requested.
@@ -266,7 +271,8 @@ class Trainer:
         began, steps, updates = time.perf_counter(), self.steps, algorithm.learner.updates
         left = self.config.run.steps - steps
         if left > 0:
-            algorithm.learn(left, _Checkpoints(self), reset_num_timesteps=not self._started)
+            with suppress(PlayStoppedError):
+                algorithm.learn(left, _Checkpoints(self), reset_num_timesteps=not self._started)
             self._started = True
         seconds = max(time.perf_counter() - began, 1e-9)
         trained = algorithm.learner.updates - updates

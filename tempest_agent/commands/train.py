@@ -185,8 +185,8 @@ def _refuse_changes(context: click.Context) -> None:
             flag = flags.get(name, name)
             raise UserError(
                 f"--{flag} cannot be changed while resuming: a run keeps its settings; "
-                "leave it out (only --steps, --device and --actors may change), or start a new "
-                "run without --resume"
+                "leave it out (only --steps, --device, --actors and --ray-address may change), or "
+                "start a new run without --resume"
             )
     if context.params["resume"] != NEWEST and context.params["run_dir"] is not None:
         raise UserError("--resume PATH and --run-dir both name a run: give one of them")

@@ -148,7 +148,10 @@ class ActorsConfig:
         16, "Decisions of every game that an actor sends at once.", low=1, high=4096
     )
     queue: int = setting(
-        2, "Chunks that an actor may be ahead of the learner, and so how old weights get.", low=1
+        2,
+        "Chunks that an actor may be ahead of the learner, and so how old weights get.",
+        low=1,
+        high=1024,
     )
     publish_interval: int = setting(
         32, "Updates between two versions of the weights that actors get.", low=1

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.drivers import Drivers
 from tempest_agent.agent.games import Step
-from tempest_agent.agent.games_in_play import Left, Played
+from tempest_agent.agent.games_in_play import Left, Played, PlayStoppedError
 from tempest_agent.agent.learner import Learner
 from tempest_agent.agent.networks import Layout
 from tempest_agent.agent.tempest_games import TEMPEST_LAYOUT, TempestGames, teacher_of
@@ -67,6 +67,7 @@ class RemoteGames:
         self._totals: dict[str, Any] | None = None
         self._levels: list[int] | None = None
         self._order = Order(1)
+        self._stops = False
         self._nothing()
 
     def _nothing(self) -> None:
@@ -94,6 +95,7 @@ class RemoteGames:
         The arguments are for the orders that are sent meanwhile, see ``Source.play``.
 
         Raises:
+            PlayStoppedError: ``stop`` was called and the actors are not there yet.
             UserError: an actor is lost again and again.
         """
         actors = self._actors
@@ -139,11 +141,24 @@ class RemoteGames:
             on_event=_tell,
             synchronous=actors.synchronous,
             incarnations=self._incarnations,
+            on_silence=self._raise_if_stopped,
         )
         if self._totals is not None:
             pool.counts.load_state_dict(self._totals)
         interval = 1 if actors.synchronous else actors.publish_interval
         return pool, WeightsPublisher(self._learner, pool.publish, interval)
+
+    def stop(self) -> None:
+        """Wait for actors no longer than they need anyway; fit for a signal handler.
+
+        Otherwise one that is silent, or still compiling, would hold the end of a run up until its
+        deadline.
+        """
+        self._stops = True
+
+    def _raise_if_stopped(self) -> None:
+        if self._stops:
+            raise PlayStoppedError
 
     def leave(self) -> Left:
         """Leave all games, because they are about to be begun anew with ``reset``."""
@@ -242,9 +257,15 @@ def remote_games(config: Config) -> RemoteGames | None:
     """The games of a run that is to have actors, on Ray; None where ``actors.count`` is 0.
 
     Raises:
-        UserError: Ray is missing, or (for the real game) MAME or its ROMs.
+        UserError: Ray is missing, or (for the real game) MAME or its ROMs; or there is an address
+            and no actor.
     """
     if config.actors.count == 0:
+        if config.actors.ray_address:
+            raise UserError(
+                f"actors.ray_address={config.actors.ray_address!r} without actors: nothing would "
+                "run on that cluster; give --actors N too, or leave the address out"
+            )
         return None
     # Here, because Ray is optional.
     from .ray_engine import RayEngine, import_ray

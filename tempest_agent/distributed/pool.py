@@ -136,6 +136,8 @@ class ActorPool:
         incarnations: with which to begin, one per actor; all 0 if left out.  A run that goes on
             gives higher ones than before, for games that were not played yet.
         startup_seconds: as ``deadline_seconds``, for the first order of an actor.
+        on_silence: called every second or so in which no actor answers.  What it raises ends the
+            wait; the round is not taken then, and can be asked for again.
         clock: seconds.
 
     Raises:
@@ -154,6 +156,7 @@ class ActorPool:
         synchronous: bool = False,
         incarnations: Sequence[int] | None = None,
         startup_seconds: float = STARTUP_SECONDS,
+        on_silence: Callable[[], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         if actors < 1 or queue < 1:
@@ -163,7 +166,7 @@ class ActorPool:
         self._deadline = deadline_seconds
         self._startup = max(startup_seconds, deadline_seconds)
         self._max_restarts, self._on_event = max_restarts, on_event
-        self._synchronous = synchronous
+        self._synchronous, self._on_silence = synchronous, on_silence
         self._weights: Handle = None
         self._version = 0
         self._round = 0
@@ -239,6 +242,8 @@ class ActorPool:
         owners = {ticket: actor for actor in self._actors for ticket in actor.sent}
         left = min(self._time_left(actor) for actor in self._actors if actor.sent)
         done = self._engine.wait(list(owners), min(max(left, 0.0), POLL_SECONDS))
+        if not done and self._on_silence:
+            self._on_silence()
         for ticket in done:
             actor = owners.get(ticket)
             # The orders of an actor that was lost meanwhile are nobody's.
