@@ -395,3 +395,15 @@ def test_actors_that_cannot_begin_end_the_run_with_their_own_words(tmp_path: Pat
     )  # fmt: skip
     with pytest.raises(UserError, match="OSError: no coins"):
         trainer.run()
+
+
+def test_a_mistake_that_an_actor_finds_is_said_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    # Only an actor notices: its machine begins with its games.
+    settings = ["game.backend=mame", "game.rom_path=.", "game.mame_path=no-such-mame"]
+    config = load_config("smoke", [*settings, "teacher.score=1", "actors.count=2"])
+    trainer = inline(config, tmp_path / "run")
+    with pytest.raises(UserError, match="^'no-such-mame' is no executable file"):
+        trainer.run()
+    assert not caplog.records

@@ -10,6 +10,8 @@ import traceback
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
+from tempest_agent.errors import UserError
+
 from .order import Chunk, Order, Part
 from .snapshot import Snapshot
 
@@ -41,11 +43,18 @@ class ActorLostError(Exception):
     Args:
         reason: one line.
         details: the original traceback where there is one, else all that is known.
+        mistake: what the user did wrong, where the actor says that it is that: a line for them.
     """
 
-    def __init__(self, reason: str, details: str = "") -> None:
+    def __init__(self, reason: str, details: str = "", mistake: str = "") -> None:
         super().__init__(" ".join(reason.split()))
-        self.details = details
+        self.details, self.mistake = details, mistake
+
+    @classmethod
+    def of(cls, error: Exception, details: str) -> ActorLostError:
+        """What the player raised, with its traceback."""
+        mistake = str(error) if isinstance(error, UserError) else ""
+        return cls(f"{type(error).__name__}: {error}", details, mistake)
 
 
 class ChunkLostError(Exception):
@@ -165,7 +174,7 @@ class InlineEngine:
             return self._hosts[worker].play(order, snapshot)
         except Exception as error:
             self.kill(worker)
-            return ActorLostError(f"{type(error).__name__}: {error}", traceback.format_exc())
+            return ActorLostError.of(error, traceback.format_exc())
 
     def result(self, ticket: Any) -> Chunk:
         found = self._done.pop(ticket)

@@ -191,7 +191,8 @@ class ActorPool:
             make_order: asked for every order that is sent meanwhile.
 
         Raises:
-            ActorsFailedError: an actor was lost more than ``max_restarts`` times in a row.
+            ActorsFailedError: an actor was lost more than ``max_restarts`` times in a row, or could
+                not begin because of a mistake of the user's.
             RuntimeError: nothing has been published yet.
         """
         if self._weights is None:
@@ -265,6 +266,9 @@ class ActorPool:
         try:
             chunk = self._engine.result(ticket)
         except ActorLostError as error:
+            if error.mistake and self._round == 0 and not actor.answered:
+                # It would be the same next time.
+                raise ActorsFailedError(error.mistake, error.details) from error
             self._restart(actor, str(error), error.details)
             return
         except ChunkLostError as error:

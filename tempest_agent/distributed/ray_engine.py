@@ -114,8 +114,7 @@ class RayEngine:
         except errors.RayTaskError as error:
             # What the player raised.  It lives, but nobody knows in which state.
             cause = error.cause if isinstance(error.cause, Exception) else error
-            reason = f"{type(cause).__name__}: {cause}"
-            raise ActorLostError(reason, _plain(str(error))) from error
+            raise ActorLostError.of(cause, _plain(str(error))) from error
         except self._without_room as error:
             raise ChunkLostError(_reason(error)) from error
         except errors.RayError as error:
