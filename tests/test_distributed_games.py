@@ -404,6 +404,6 @@ def test_a_mistake_that_an_actor_finds_is_said_once(
     settings = ["game.backend=mame", "game.rom_path=.", "game.mame_path=no-such-mame"]
     config = load_config("smoke", [*settings, "teacher.score=1", "actors.count=2"])
     trainer = inline(config, tmp_path / "run")
-    with pytest.raises(UserError, match="^'no-such-mame' is no executable file"):
+    with pytest.raises(UserError, match=r"^'no-such-mame' is no executable file"):
         trainer.run()
     assert not caplog.records
