@@ -257,8 +257,8 @@ def remote_games(config: Config) -> RemoteGames | None:
     """The games of a run that is to have actors, on Ray; None where ``actors.count`` is 0.
 
     Raises:
-        UserError: Ray is missing, or (for the real game) MAME or its ROMs; or there is an address
-            and no actor.
+        UserError: Ray is missing, or nobody listens at its address; there is an address and no
+            actor; or (for the real game) MAME or its ROMs are missing.
     """
     if config.actors.count == 0:
         if config.actors.ray_address:
@@ -268,10 +268,11 @@ def remote_games(config: Config) -> RemoteGames | None:
             )
         return None
     # Here, because Ray is optional.
-    from .ray_engine import RayEngine, import_ray
+    from .ray_engine import RayEngine, import_ray, require_cluster
 
     # What is missing is said now and by one process.
     import_ray()
+    require_cluster(config.actors.ray_address)
     TempestGames(1, config.game, 0).close()
 
     def begin(make_player: MakePlayer) -> Engine:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tempest_agent.errors import UserError
+from tempest_agent.ray_address import require_listening
 
 from .engine import ActorLostError, ChunkLostError, Handle, Host, MakePlayer, Ticket, Worker
 from .order import Chunk, Order, Part
@@ -163,6 +164,18 @@ def import_ray() -> Any:
     return ray
 
 
+def require_cluster(address: str) -> None:
+    """Nothing if there may be a cluster at ``address``.
+
+    Raises:
+        UserError: nobody listens there.
+    """
+    try:
+        require_listening(address)
+    except OSError as error:
+        raise _no_cluster(address, error) from error
+
+
 def _connect(ray: Any, address: str | None, store_bytes: int) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # Ray's is 15: on a machine that others use too, actors would hardly ever get their turn.
@@ -170,6 +183,8 @@ def _connect(ray: Any, address: str | None, store_bytes: int) -> None:
     # By default Ray's processes give way to all others, and starve where a machine is busy.
     os.environ.setdefault("RAY_worker_niceness", "0")
     quiet = {"log_to_driver": False, "logging_level": "error"}
+    if address is not None:
+        require_cluster(address)
     try:
         if address is None:
             ray.init(
@@ -178,13 +193,17 @@ def _connect(ray: Any, address: str | None, store_bytes: int) -> None:
         else:
             ray.init(address=address, **quiet)
     except (OSError, RuntimeError, ValueError) as error:
-        where = "on this machine" if address is None else f"at {address!r}"
-        hint = (
-            "see Ray's logs in /tmp/ray/session_latest/logs"
-            if address is None
-            else "start one with 'ray start --head', or leave the address out for one of our own"
-        )
-        raise UserError(f"no Ray cluster {where}: {_reason(error)}; {hint}") from error
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str | None, error: Exception) -> UserError:
+    where = "on this machine" if address is None else f"at {address!r}"
+    hint = (
+        "see Ray's logs in /tmp/ray/session_latest/logs"
+        if address is None
+        else "start one with 'ray start --head', or leave the address out for one of our own"
+    )
+    return UserError(f"no Ray cluster {where}: {_reason(error)}; {hint}")
 
 
 @contextmanager

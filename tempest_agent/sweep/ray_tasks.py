@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from tempest_agent.errors import UserError
+from tempest_agent.ray_address import require_listening
 from tempest_agent.sweep.end_with import release, watch_over
 from tempest_agent.sweep.engine import POLL_SECONDS, Command, Task, collected, part_of, signals_seen
 
@@ -246,6 +247,7 @@ def connect(ray: Any, address: str) -> None:
     quiet = {"log_to_driver": False, "logging_level": "error"}
     own = {"include_dashboard": False, "object_store_memory": STORE_BYTES}
     try:
+        require_listening(address)
         ray.init(address=address, **quiet, **(own if address == LOCAL else {}))
     except (OSError, RuntimeError, ValueError) as error:
         raise UserError(
