@@ -229,6 +229,8 @@ class Session:
             if trainer.replicas.size > 1:
                 self._progress.message(f"{trainer.replicas.size} ranks, each with such a replay")
             self._progress.message(MEANING)
+            if trainer.config.actors.count:
+                self._progress.message(f"{trainer.config.actors.count} actors play on Ray")
             if self._measures_teacher():
                 self._progress.message("measuring the teacher ...")
             result = trainer.run()

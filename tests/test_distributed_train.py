@@ -78,6 +78,7 @@ def test_a_run_with_actors_is_killed_goes_on_and_is_interrupted(tmp_path: Path) 
         out, said = second.communicate(timeout=120)
     assert second.returncode == 130, said
     assert "Traceback" not in said
+    assert "2 actors play on Ray" in said
     result = json.loads(out)
     assert result["stopped"]
     assert result["steps"] >= 4000

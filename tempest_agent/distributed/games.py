@@ -131,7 +131,6 @@ class RemoteGames:
         actors = self._actors
         if self._learner is None:
             raise RuntimeError("source() before play(): there are no weights to play with")
-        log.info("starting %d actors ...", actors.count)
         pool = ActorPool(
             self._make_engine(self._make_player),
             actors.count,
