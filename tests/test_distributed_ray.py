@@ -324,5 +324,37 @@ def test_the_handler_of_sigterm_stays() -> None:
         signal.signal(signal.SIGTERM, before)
 
 
+def test_a_sigterm_while_ray_begins_gets_the_handler_it_was_meant_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    got: list[int] = []
+    tries: list[int] = []
+
+    def exit_as_ray(number: int, frame: Any) -> None:
+        sys.exit(number)
+
+    def init(**_: Any) -> None:
+        tries.append(len(got))
+        signal.signal(signal.SIGTERM, exit_as_ray)
+        if len(tries) == 1:
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "put", lambda value: value)
+
+    def handler(number: int, frame: Any) -> None:
+        got.append(number)
+
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        RayEngine(HonestPlayer, store_bytes=STORE)
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert got == [signal.SIGTERM]
+    assert tries == [0, 1]
+
+
 def test_no_process_is_left_after_the_driver_was_killed(orphans: list[int]) -> None:
     eventually(lambda: not any(map(alive, orphans)), seconds=200.0)

@@ -10,8 +10,7 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tempest_agent.errors import UserError
@@ -46,8 +45,7 @@ class RayEngine:
         self._ray = ray = import_ray()
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
-            with _own_signals():
-                _connect(ray, address, store_bytes)
+            _keeping_sigterm(ray, lambda: _connect(ray, address, store_bytes))
         # Sent once, however often an actor is begun anew.
         self._make_player = ray.put(make_player)
         self._actor = ray.remote(max_restarts=0, max_task_retries=0)(_Actor)
@@ -206,17 +204,26 @@ def _no_cluster(address: str | None, error: Exception) -> UserError:
     return UserError(f"no Ray cluster {where}: {_reason(error)}; {hint}")
 
 
-@contextmanager
-def _own_signals() -> Iterator[None]:
-    """Keep the handler of SIGTERM, which ``ray.init`` replaces by one that exits."""
+def _keeping_sigterm(ray: Any, connect: Callable[[], None]) -> None:
+    """``connect``, and keep the handler of SIGTERM, which ``ray.init`` replaces by one that exits.
+
+    A signal that comes in between gets the handler that it was meant for, and Ray another try.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        connect()
         return
     before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    while True:
+        try:
+            connect()
+            return
+        except SystemExit:
+            if not callable(before):
+                raise
+            ray.shutdown()
+            before(signal.SIGTERM, None)
+        finally:
+            signal.signal(signal.SIGTERM, before)
 
 
 def _plain(text: str) -> str:
