@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -354,6 +355,26 @@ def test_a_sigterm_while_ray_begins_gets_the_handler_it_was_meant_for(
         signal.signal(signal.SIGTERM, before)
     assert got == [signal.SIGTERM]
     assert tries == [0, 1]
+
+
+def test_that_ray_itself_is_gone_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise BrokenPipeError("Broken pipe")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    monkeypatch.setattr(ray, "put", lambda value: value)
+    engine = RayEngine(HonestPlayer)
+    words = r"^Ray has ended on this machine \(Broken pipe\): .* train --resume$"
+    for name in ("wait", "put"):
+        monkeypatch.setattr(ray, name, fail)
+    worker = SimpleNamespace(play=SimpleNamespace(remote=fail))
+    for use in (
+        lambda: engine.wait([1], 1.0),
+        lambda: engine.put(snapshot(1)),
+        lambda: engine.submit(worker, Order(1), 1),
+    ):
+        with pytest.raises(UserError, match=words):
+            use()
 
 
 def test_no_process_is_left_after_the_driver_was_killed(orphans: list[int]) -> None:

@@ -10,7 +10,8 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tempest_agent.errors import UserError
@@ -36,7 +37,8 @@ class RayEngine:
             goes to Ray's folder on the disk, which is slower.
 
     Raises:
-        UserError: Ray is not installed, or the cluster cannot be joined or started.
+        UserError: Ray is not installed, or the cluster cannot be joined or started; later, Ray
+            itself has ended on this machine.
     """
 
     def __init__(
@@ -59,7 +61,8 @@ class RayEngine:
             UserError: neither the shared memory nor the disk has room.
         """
         try:
-            handle: Handle = self._ray.put(snapshot)
+            with self._while_it_runs():
+                handle: Handle = self._ray.put(snapshot)
         except self._without_room as error:
             raise UserError(
                 f"no room for {snapshot.values.nbytes / 2**20:.0f} MB of weights in Ray's object "
@@ -94,16 +97,31 @@ class RayEngine:
 
     def submit(self, worker: Any, order: Order, weights: Handle) -> Ticket:
         """As in ``Engine``."""
-        ticket: Ticket = worker.play.remote(order, weights)
+        with self._while_it_runs():
+            ticket: Ticket = worker.play.remote(order, weights)
         return ticket
 
     def wait(self, tickets: Sequence[Any], timeout: float) -> list[Ticket]:
         """As in ``Engine``."""
         tickets = list(tickets)
-        done, _ = self._ray.wait(tickets, num_returns=1, timeout=timeout)
-        if done:
-            done, _ = self._ray.wait(tickets, num_returns=len(tickets), timeout=0)
+        with self._while_it_runs():
+            done, _ = self._ray.wait(tickets, num_returns=1, timeout=timeout)
+            if done:
+                done, _ = self._ray.wait(tickets, num_returns=len(tickets), timeout=0)
         return list(done)
+
+    @contextmanager
+    def _while_it_runs(self) -> Iterator[None]:
+        """Say so if Ray's own processes are gone."""
+        errors = self._ray.exceptions
+        try:
+            yield
+        except (OSError, errors.RaySystemError, errors.RpcError) as error:
+            raise UserError(
+                f"Ray has ended on this machine ({_reason(error)}): see its logs in "
+                "/tmp/ray/session_latest/logs, then go on from the last checkpoint with "
+                "train --resume"
+            ) from error
 
     def result(self, ticket: Any) -> Chunk:
         """As in ``Engine``."""
