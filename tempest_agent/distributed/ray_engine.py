@@ -194,8 +194,6 @@ def require_cluster(address: str) -> None:
 
 def _connect(ray: Any, address: str | None, store_bytes: int) -> None:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Ray's is 15: on a machine that others use too, actors would hardly ever get their turn.
-    os.environ.setdefault("RAY_worker_niceness", "0")
     # By default Ray's processes give way to all others, and starve where a machine is busy.
     os.environ.setdefault("RAY_worker_niceness", "0")
     quiet = {"log_to_driver": False, "logging_level": "error"}
