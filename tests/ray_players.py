@@ -59,6 +59,15 @@ class FaultyPlayer(HonestPlayer):
         return super().play(order, snapshot)
 
 
+class SlowPlayer(HonestPlayer):
+    """Actor 1 takes its time over every order."""
+
+    def play(self, order: Order, snapshot: Snapshot) -> Chunk:
+        if self.part.actor == 1:
+            time.sleep(0.5)
+        return super().play(order, snapshot)
+
+
 class UnbuildablePlayer(HonestPlayer):
     def __init__(self, part: Part) -> None:
         raise FileNotFoundError("no such cabinet")

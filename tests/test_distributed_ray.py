@@ -20,7 +20,7 @@ import ray
 import ray_players
 from fake_engine import snapshot
 from ray.cluster_utils import Cluster
-from ray_players import FaultyPlayer, HonestPlayer, UnbuildablePlayer
+from ray_players import FaultyPlayer, HonestPlayer, SlowPlayer, UnbuildablePlayer
 
 from tempest_agent.distributed.order import Order, Part
 from tempest_agent.distributed.pool import ActorEvent, ActorPool, ActorsFailedError, Round
@@ -156,6 +156,18 @@ def test_an_actor_that_raises_is_killed_or_hangs_is_begun_anew_and_the_reason_to
     assert hung.reason == "no answer within 8 s"
     assert [event.lost_samples for event in events] == [6, 6, 6]
     assert pool.counts.lost == 18
+    pool.close()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_slow_actor_is_waited_for() -> None:
+    events: list[ActorEvent] = []
+    pool = pool_of(SlowPlayer, queue=2, deadline_seconds=60.0, on_event=events.append)
+    rounds = [pool.next_round(make_order) for _ in range(4)]
+    for actor in (0, 1):
+        assert rows_of(rounds, actor) == steps_of(12)
+    assert not events
+    assert pool.counts.read()["actors_wait_share"] > 0.5
     pool.close()
 
 
