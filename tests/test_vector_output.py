@@ -171,12 +171,15 @@ def test_the_form_of_the_actions_changes_nothing_and_compiles_nothing() -> None:
     for env in envs:
         env.reset(seed=3)
     random = np.random.default_rng(8)
+    compiled = None
     for _ in range(60):
         for env, action in zip(envs, forms_of(actions(envs[0], random)), strict=True):
             env.step(action)
+            # The first form may be the first call of all.
+            compiled = compiled or list(step_games.signatures)  # type: ignore[attr-defined]
     states = [env.clone_states().tobytes() for env in envs]
     assert states == states[:1] * 5
-    assert len(step_games.signatures) == 1  # type: ignore[attr-defined]
+    assert list(step_games.signatures) == compiled  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
