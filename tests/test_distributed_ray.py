@@ -298,13 +298,12 @@ def test_a_machine_that_is_lost_takes_its_actors_and_the_run_goes_on() -> None:
         assert len(set(places)) == 2
         victim = places.index(lost.node_id)
         nodes.remove_node(lost, allow_graceful=False)
-        while not rounds[-1].restarted:
+        # Before Ray has noticed, it may begin the actor anew on the machine that is gone.
+        while str(rounds[-1].chunks[victim].last["node"]) == lost.node_id:
             rounds.append(pool.next_round(make_order))
-        rounds.append(pool.next_round(make_order))
-        assert rounds[-2].restarted == (victim,)
-        assert str(rounds[-1].chunks[victim].last["node"]) != lost.node_id
+        assert {actor for each in rounds for actor in each.restarted} == {victim}
         assert rows_of(rounds, 1 - victim) == steps_of(3 * len(rounds))
-        assert [event.part.actor for event in events] == [victim]
+        assert {event.part.actor for event in events} == {victim}
         assert pool.counts.taken == sum(each.samples for each in rounds)
         pool.close()
         assert not ray.is_initialized()
