@@ -17,6 +17,11 @@ class UserError(Exception):
         super().__init__(" ".join(message.split()))
 
 
+def one_line(error: BaseException) -> str:
+    """What ``error`` says in one line; its type where it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The member of ``known`` that resembles ``name`` most, or None if none does."""
     names = sorted(known)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from fake_games import FEATURES, SMALL, FakeGames, FakeTeacher
+from inline_engine import InlineEngine
 
 from tempest_agent.agent.drivers import Drivers
 from tempest_agent.agent.games_in_play import GamesInPlay, Played
@@ -21,7 +22,7 @@ from tempest_agent.agent.trainer import Trainer
 from tempest_agent.config import Config, ConfigError, load_config
 from tempest_agent.distributed.actor import GamesPlayer
 from tempest_agent.distributed.chunks import Stretch, columns_of, last_of
-from tempest_agent.distributed.engine import InlineEngine, MakePlayer, Ticket
+from tempest_agent.distributed.engine import MakePlayer, Ticket
 from tempest_agent.distributed.games import RemoteGames, remote_games
 from tempest_agent.distributed.order import Chunk, Order, Part
 from tempest_agent.distributed.snapshot import Snapshot

@@ -10,8 +10,9 @@ import pytest
 from fake_engine import FATES, CountingPlayer, FakeEngine, snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from inline_engine import InlineEngine
 
-from tempest_agent.distributed.engine import ActorLostError, Host, InlineEngine
+from tempest_agent.distributed.engine import ActorLostError, Host
 from tempest_agent.distributed.order import Chunk, Order, Part
 from tempest_agent.distributed.pool import ActorEvent, ActorPool, ActorsFailedError, Round
 

@@ -13,15 +13,8 @@ import torch
 from tempest_agent.agent.learner import Learner
 from tempest_agent.agent.networks import Layout, QNetwork
 from tempest_agent.config import Config
-from tempest_agent.distributed.weights import (
-    NETWORKS,
-    MixedWeightsError,
-    Snapshot,
-    WeightsPublisher,
-    arithmetic,
-    pack,
-    unpack,
-)
+from tempest_agent.distributed.snapshot import NETWORKS, MixedWeightsError, Snapshot
+from tempest_agent.distributed.weights import WeightsPublisher, arithmetic, pack, unpack
 
 
 def values(fill: float, size: int = 6) -> Any:

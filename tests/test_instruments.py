@@ -10,6 +10,7 @@ import pytest
 import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
 from hybrid_bandit import LAYOUT, random_batch
+from inline_engine import InlineEngine
 
 from tempest_agent import metrics_catalogue
 from tempest_agent.agent import rates as rates_module
@@ -24,7 +25,6 @@ from tempest_agent.agent.target_network import Followers
 from tempest_agent.agent.tempest_games import TempestGames
 from tempest_agent.agent.trainer import Trainer
 from tempest_agent.config import GameConfig, apply_overrides, load_config
-from tempest_agent.distributed.engine import InlineEngine
 from tempest_agent.distributed.games import RemoteGames
 from tempest_agent.envs.outcome import DEATH_CAUSES
 from tempest_agent.metrics_table import metrics_table

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -38,6 +39,15 @@ def _has_fast_bfloat16() -> bool:
     # Without matrix tiles a CPU converts back and forth and is slower than in float32.
     probe = getattr(torch.cpu, "_is_amx_tile_supported", None)
     return bool(probe()) if probe is not None else False
+
+
+def micro_batches(rows: int, count: int) -> list[tuple[int, int]]:
+    """First row and end of each of ``count`` micro-batches of ``rows`` rows.
+
+    Those that come first are one row longer where it does not divide.
+    """
+    least, more = divmod(rows, count)
+    return list(pairwise(least * i + min(i, more) for i in range(count + 1)))
 
 
 class Accumulator:

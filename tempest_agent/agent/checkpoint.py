@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, one_line
 from tempest_agent.run_directory import (
     CHECKPOINT_FILES,
     remove_leftovers,
@@ -129,7 +129,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         ) from error
     except _UNREADABLE as error:
         raise DamagedCheckpointError(
-            f"{path} is damaged or not a checkpoint ({_line(error)[:120]}); use an earlier one "
+            f"{path} is damaged or not a checkpoint ({one_line(error)[:120]}); use an earlier one "
             "from the same folder"
         ) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -163,7 +163,7 @@ def write_replay(
             _write_arrays(file, {"stamp": np.array(stamp), **arrays}, compressed)
     except OSError as error:
         raise UserError(
-            f"cannot write the replay snapshot {path}: {_line(error)}; free some space, or set "
+            f"cannot write the replay snapshot {path}: {one_line(error)}; free some space, or set "
             "run.save_replay=false"
         ) from error
 
@@ -245,7 +245,3 @@ def _check_sums(path: Path) -> None:
         damaged = archive.testzip()
     if damaged is not None:
         raise zipfile.BadZipFile(f"wrong checksum of {damaged}")
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

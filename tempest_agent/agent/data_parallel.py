@@ -27,7 +27,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from tempest_agent.config import Config, from_dict
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, one_line
 
 from .checkpoint import pack
 from .replicas import ALONE, Number, Replicas, Value
@@ -83,7 +83,8 @@ def join(environment: Mapping[str, str] = os.environ) -> Replicas:
     except (RuntimeError, ValueError) as error:
         raise UserError(
             f"rank {rank} of {size} did not meet the others at {environment['MASTER_ADDR']}:"
-            f"{environment['MASTER_PORT']} ({_line(error)}); look at what the other ranks said"
+            f"{environment['MASTER_PORT']} ({one_line(error)[:200]}); look at what the other "
+            "ranks said"
         ) from error
     atexit.register(_leave)
     return Ranks(rank, size, local)
@@ -302,7 +303,3 @@ def _seconds(environment: Mapping[str, str]) -> float:
 def _leave() -> None:
     if dist.is_initialized():
         dist.destroy_process_group()
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__

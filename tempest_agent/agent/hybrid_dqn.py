@@ -418,9 +418,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             return self.whole_update(count, importance, rate, imitation, accumulation)
         batch = self.replay.sample(count, importance)
         errors = self.learner.update(batch, rate, imitation, accumulation)
-        ages = torch.as_tensor(self.replay.ages(batch.rows)) * self.replicas.size
-        self.learner.metrics.mean("sample_age", ages.double().mean())
-        self.learner.metrics.highest("sample_age_max", ages.max())
+        self.learner.record_ages(self.replay.ages(batch.rows), self.learner.metrics)
         return batch.rows, errors
 
     def learning_rate_at(self, step: int) -> float:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tempest_agent.config import Config
 
-from .accumulation import CLIP_EPSILON, Accumulator, resolve_precision
+from .accumulation import CLIP_EPSILON, Accumulator, micro_batches, resolve_precision
 from .acting import greedy
 from .actions import ZAP_PAIRS, pair_mask, to_unit
 from .bootstrap import Bootstrap, Target
@@ -179,13 +179,10 @@ class Learner:
         count = len(batch.rows)
         rows_of_all = count * self.replicas.size
         labels = self._labels(batch) if self._imitates(imitation) else 1.0
-        # array_split semantics: the first parts are one row longer when it does not divide.
-        micro_batches = self.learner.gradient_accumulation_steps * accumulation
-        parts = torch.tensor_split(torch.arange(count), micro_batches)
+        number = self.learner.gradient_accumulation_steps * accumulation
         errors = torch.empty(count, device=self.device)
         self.accumulator.begin()
-        for part in parts:
-            first, last = int(part[0]), int(part[-1]) + 1
+        for first, last in micro_batches(count, number):
             share = (last - first) / rows_of_all
             piece = batch.part(first, last)
             rows = self.rows(piece, self.metrics)
@@ -397,6 +394,12 @@ class Learner:
         for i, name in enumerate(DRIVER_NAMES):
             metrics.mean(f"loss_{name}", sums[0, i], sums[2, i])
             metrics.mean(f"q_{name}", sums[1, i], sums[2, i])
+
+    def record_ages(self, ages: Column, metrics: Metrics) -> None:
+        """Figures of the ages ``(B,)`` of an update's rows, in decisions of its own games."""
+        of_all = torch.as_tensor(ages) * self.replicas.size
+        metrics.mean("sample_age", of_all.double().mean())
+        metrics.highest("sample_age_max", of_all.max())
 
     def state_dict(self) -> dict[str, Any]:
         self.settle()

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 from tempest_agent.config import ConfigError, from_dict, to_dict
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, one_line
 
 from .checkpoint import read_checkpoint, read_replay, write_checkpoint, write_replay
 from .env_games import EnvGames
@@ -227,7 +227,7 @@ class Persistence:
             self.learner.load_state_dict(own)
         except (KeyError, TypeError, ValueError, RuntimeError) as error:
             self.learner.load_state_dict(before)
-            raise UserError(f"the optimizer's state does not fit: {_line(error)}") from error
+            raise UserError(f"the optimizer's state does not fit: {one_line(error)}") from error
 
     def save_replay_buffer(  # type: ignore[misc]
         self: HybridDQN, path: str | pathlib.Path | io.BufferedIOBase
@@ -305,7 +305,7 @@ def _load(
     except (KeyError, TypeError, RuntimeError, ConfigError) as error:
         raise UserError(
             f"{path} does not fit this version of tempest-agent or the arguments given "
-            f"({_line(error)}); use the version and settings that wrote it"
+            f"({one_line(error)}); use the version and settings that wrote it"
         ) from error
     return model
 
@@ -354,7 +354,3 @@ def _check_shapes(name: str, given: Mapping[str, Any], own: Mapping[str, Any]) -
                 f"the weights of {name} do not fit: {key} is {theirs}, this network has {ours}; "
                 "make the model with the same policy_kwargs and spaces"
             )
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.config import Config, ConfigError, from_dict
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, one_line
 
 from .checkpoint import read_checkpoint, write_checkpoint
 from .exact import ExactNetwork
@@ -78,7 +78,7 @@ def load_policy(path: str | Path) -> Policy:
         step = int(content["step"])
     except (KeyError, TypeError, RuntimeError, ConfigError) as error:
         raise UserError(
-            f"{path} does not fit this version of tempest-agent ({' '.join(str(error).split())}); "
+            f"{path} does not fit this version of tempest-agent ({one_line(error)}); "
             "train again or use the version that wrote it"
         ) from error
     if not layout.fire_and_zap:

@@ -29,7 +29,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 
 from tempest_agent.config import Config, ConfigError, from_dict, to_dict
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, one_line
 
 from .checkpoint import (
     newest_checkpoint,
@@ -428,7 +428,7 @@ def _fitting(path: Path) -> Iterator[None]:
     except (KeyError, TypeError, ValueError, RuntimeError, ConfigError) as error:
         raise UserError(
             f"{path} does not fit this version of tempest-agent "
-            f"({' '.join(str(error).split())}); use the version that wrote it"
+            f"({one_line(error)}); use the version that wrote it"
         ) from error
 
 

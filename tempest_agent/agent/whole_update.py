@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from .accumulation import micro_batches
 from .collected import Collected, Sums
 from .device_replay import DeviceReplay
 from .flat_weights import FlatWeights
+from .inference import InferenceCopy
 from .learner import BatchRows, Learner
 
 WARM_UP = 3
@@ -40,7 +41,8 @@ class _Form(NamedTuple):
     n_steps: int
     target_clip: float
     room_aside: int
-    copies: tuple[int, int]
+    copies: tuple[InferenceCopy, InferenceCopy]
+    """Of the online and the target network, by identity."""
 
 
 class WholeUpdate:
@@ -67,7 +69,6 @@ class WholeUpdate:
         self._lose = compiler(self._loss, dynamic=False)
         self._finish = compiler(self._finished, dynamic=False)
         self._form: _Form | None = None
-        self._copies: tuple[Any, Any] = (None, None)
         self._graph: Any = None
         self._played = 0
         self._sums: Sums | None = None
@@ -134,7 +135,7 @@ class WholeUpdate:
             n_steps=self.replay.n_steps,
             target_clip=learner.target_clip,
             room_aside=self.replay.room_aside,
-            copies=(id(learner.fast_online), id(learner.fast_target)),
+            copies=(learner.fast_online, learner.fast_target),
         )
 
     def _take(self, form: _Form) -> None:
@@ -148,14 +149,11 @@ class WholeUpdate:
         self._rows = torch.zeros(form.rows, dtype=torch.int64, device=device)
         self._weights = torch.ones(form.rows, device=device)
         if before is None or form.copies != before.copies:
-            # Held, so that no others can come to have the same ids.
-            self._copies = (learner.fast_online, learner.fast_target)
             self._flat = FlatWeights(learner)
-            rest = [
+            self._rest = [
                 torch.zeros(slot - p.numel(), device=device, dtype=p.dtype)
                 for slot, p in zip(self._flat.slots, self._flat.copied, strict=True)
             ]
-            self._rest = rest
         self._gradients = torch.zeros(
             form.micro_batches, self._flat.size, device=device, dtype=self._flat.copy.dtype
         )
@@ -187,7 +185,7 @@ class WholeUpdate:
         rows, labels, prepared = self._prepare(self._rows, self._weights)
         tables, losses = [prepared], []
         streams = self._fork()
-        for i, (first, last) in enumerate(_parts(form.rows, form.micro_batches)):
+        for i, (first, last) in enumerate(micro_batches(form.rows, form.micro_batches)):
             piece = tuple(column[first:last] for column in rows)
             weight = (last - first) / form.rows
             with torch.cuda.stream(streams[i % len(streams)]):
@@ -236,9 +234,7 @@ class WholeUpdate:
         learner = self.learner
         batch = self.replay.assembled(rows, weights)
         ready = learner.rows(batch, figures, learner.fast_online.inputs)
-        ages = torch.as_tensor(self.replay.ages(rows))
-        figures.mean("sample_age", ages.double().mean())
-        figures.highest("sample_age_max", ages.max())
+        learner.record_ages(self.replay.ages(rows), figures)
         return ready, ready.usable.sum().clamp(min=1.0)
 
     def _loss(
@@ -297,10 +293,3 @@ class WholeUpdate:
         """Hand the figures since the last time to the learner's metrics."""
         if self._sums is not None:
             self._sums.give(self.learner.metrics)
-
-
-def _parts(rows: int, count: int) -> list[tuple[int, int]]:
-    """First row and end of each of ``count`` micro-batches; those that come first are longer."""
-    least, more = divmod(rows, count)
-    ends = [least * i + min(i, more) for i in range(count + 1)]
-    return list(pairwise(ends))

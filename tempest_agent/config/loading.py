@@ -11,6 +11,8 @@ from typing import Any
 
 import yaml
 
+from tempest_agent.errors import one_line
+
 from .consistency import check_together
 from .setting import ConfigError
 from .tree import Config
@@ -68,7 +70,7 @@ def load_config(source: str | Path | None = None, overrides: Iterable[str] = ())
     try:
         tree = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{name} is not valid YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{name} is not valid YAML: {one_line(error)}") from error
     if tree is None:
         raise ConfigError(f"{name} is empty; leave --config out for the defaults")
     if not isinstance(tree, Mapping):

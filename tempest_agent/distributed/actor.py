@@ -23,7 +23,8 @@ from tempest_agent.config import Config
 
 from .chunks import columns_of, last_of
 from .order import Chunk, Order, Part
-from .weights import Snapshot, arithmetic, unpack
+from .snapshot import Snapshot
+from .weights import arithmetic, unpack
 
 CPU = torch.device("cpu")
 

@@ -1,4 +1,4 @@
-"""Actors as Ray actors: processes of this machine, or of a cluster.  Ray is imported only here.
+"""Actors as Ray actors: processes of this machine, or of a cluster.
 
 Ray moves the bytes, shares one copy of a snapshot among the processes of a machine, and notices
 processes and machines that vanish.  Who is begun anew is left to the pool, so Ray restarts nothing.
@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tempest_agent import ray_cluster
 from tempest_agent.errors import UserError
-from tempest_agent.ray_address import require_listening
 
 from .engine import ActorLostError, ChunkLostError, Handle, Host, MakePlayer, Ticket, Worker
 from .order import Chunk, Order, Part
@@ -170,14 +170,7 @@ def import_ray() -> Any:
     """
     # Ray would print a paragraph about every lost actor on stdout; the pool tells it better.
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "^")
-    try:
-        import ray
-    except ImportError as error:
-        raise UserError(
-            "actors need Ray, which is not installed: pip install 'tempest-agent[ray]', or train "
-            "in one process with actors.count=0"
-        ) from error
-    return ray
+    return ray_cluster.import_ray("actors need", "train in one process with actors.count=0")
 
 
 def require_cluster(address: str) -> None:
@@ -187,25 +180,16 @@ def require_cluster(address: str) -> None:
         UserError: nobody listens there.
     """
     try:
-        require_listening(address)
+        ray_cluster.require_listening(address)
     except OSError as error:
         raise _no_cluster(address, error) from error
 
 
 def _connect(ray: Any, address: str | None, store_bytes: int) -> None:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     # By default Ray's processes give way to all others, and starve where a machine is busy.
     os.environ.setdefault("RAY_worker_niceness", "0")
-    quiet = {"log_to_driver": False, "logging_level": "error"}
-    if address is not None:
-        require_cluster(address)
     try:
-        if address is None:
-            ray.init(
-                address="local", include_dashboard=False, object_store_memory=store_bytes, **quiet
-            )
-        else:
-            ray.init(address=address, **quiet)
+        ray_cluster.connect(ray, address or ray_cluster.LOCAL, store_bytes)
     except (OSError, RuntimeError, ValueError) as error:
         raise _no_cluster(address, error) from error
 

@@ -12,20 +12,10 @@ from torch import nn
 
 from tempest_agent.agent.target_network import weight_tensors
 
-from .snapshot import NETWORKS, MixedWeightsError, Snapshot
+from .snapshot import Snapshot
 
 if TYPE_CHECKING:
     from tempest_agent.agent.learner import Learner
-
-__all__ = [
-    "NETWORKS",
-    "MixedWeightsError",
-    "Snapshot",
-    "WeightsPublisher",
-    "arithmetic",
-    "pack",
-    "unpack",
-]
 
 
 def arithmetic(snapshot: Snapshot) -> torch.dtype | None:

@@ -9,7 +9,6 @@ so all machines must see the folder.
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import socket
 import subprocess
@@ -22,12 +21,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.errors import UserError
-from tempest_agent.ray_address import require_listening
+from tempest_agent import ray_cluster
+from tempest_agent.errors import UserError, one_line
+from tempest_agent.ray_cluster import LOCAL
 from tempest_agent.sweep.end_with import release, watch_over
 from tempest_agent.sweep.engine import POLL_SECONDS, Command, Task, collected, part_of, signals_seen
 
-LOCAL = "local"
 KILLED = -signal.SIGKILL
 SIGHT = ".seen-by-all-"
 """How the name of the file begins that tells a worker whether it sees the folder."""
@@ -227,14 +226,7 @@ def import_ray() -> Any:
     Raises:
         UserError: it is not installed.
     """
-    try:
-        import ray
-    except ImportError as error:
-        raise UserError(
-            "--ray-address needs Ray, which is not installed: pip install 'tempest-agent[ray]', or "
-            "leave it out and give --jobs"
-        ) from error
-    return ray
+    return ray_cluster.import_ray("--ray-address needs", "leave it out and give --jobs")
 
 
 def connect(ray: Any, address: str) -> None:
@@ -243,15 +235,11 @@ def connect(ray: Any, address: str) -> None:
     Raises:
         UserError: there is none.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    quiet = {"log_to_driver": False, "logging_level": "error"}
-    own = {"include_dashboard": False, "object_store_memory": STORE_BYTES}
     try:
-        require_listening(address)
-        ray.init(address=address, **quiet, **(own if address == LOCAL else {}))
+        ray_cluster.connect(ray, address, STORE_BYTES)
     except (OSError, RuntimeError, ValueError) as error:
         raise UserError(
-            f"no Ray cluster at {address!r} ({' '.join(str(error).split())[:200]}): start one with "
+            f"no Ray cluster at {address!r} ({one_line(error)[:200]}): start one with "
             "ray start --head, or give --ray-address local"
         ) from error
 

@@ -9,7 +9,7 @@ import pytest
 from tempest_agent.config import load_config
 from tempest_agent.distributed.games import remote_games
 from tempest_agent.errors import UserError
-from tempest_agent.ray_address import require_listening
+from tempest_agent.ray_cluster import require_listening
 from tempest_agent.sweep.ray_tasks import connect
 
 
