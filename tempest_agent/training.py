@@ -14,6 +14,7 @@ from types import FrameType
 from typing import Any
 
 from tempest_agent.agent.checkpoint import newest_checkpoint
+from tempest_agent.agent.data_parallel import RankLostError
 from tempest_agent.agent.guard import Event
 from tempest_agent.agent.policy import load_policy
 from tempest_agent.agent.replicas import ALONE, Replicas
@@ -362,16 +363,25 @@ def _go_on(
 
 @contextmanager
 def _stopping(trainer: Trainer) -> Iterator[None]:
-    """SIGINT and SIGTERM ask the trainer to stop where it can be resumed exactly."""
+    """SIGINT and SIGTERM ask the trainer to stop where it can be resumed exactly.
+
+    Whoever started several ranks sends SIGTERM to those that are left when one is lost.  They end
+    by themselves then, and ignore it, because it would come before they have said why.
+    """
 
     def ask(_signal: int, _frame: FrameType | None) -> None:
         trainer.request_stop()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    after: dict[int, Any] = {
+        number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
+    except RankLostError:
+        after[signal.SIGTERM] = signal.SIG_IGN
+        raise
     finally:
-        for number, handler in before.items():
+        for number, handler in after.items():
             signal.signal(number, handler)
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,9 +17,19 @@ import torch
 import two_ranks
 from click.testing import CliRunner
 from fake_games import FakeGames, FakeTeacher
+from processes import Process, below, eventually, kill
+from torch.distributed import TCPStore
 
+from tempest_agent import training
 from tempest_agent.agent.checkpoint import newest_checkpoint, read_checkpoint
-from tempest_agent.agent.data_parallel import TIMEOUT_VARIABLE, Ranks, join, seed_of, share_of
+from tempest_agent.agent.data_parallel import (
+    TIMEOUT_VARIABLE,
+    RankLostError,
+    Ranks,
+    join,
+    seed_of,
+    share_of,
+)
 from tempest_agent.agent.device_replay import DeviceReplay
 from tempest_agent.agent.drivers import free_games, ladder
 from tempest_agent.agent.prefill import prefill
@@ -39,17 +48,15 @@ HERE = Path(__file__).parent
 CPU = torch.device("cpu")
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
-def start(folder: Path, *arguments: str, **variables: str) -> list[subprocess.Popen[str]]:
-    """Both ranks of ``two_ranks.py``."""
+def start(
+    folder: Path, store: TCPStore, *arguments: str, **variables: str
+) -> list[subprocess.Popen[str]]:
+    """Both ranks of ``two_ranks.py``, which meet at ``store``."""
     shared = {
-        "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()),
-        "OMP_NUM_THREADS": "1", **variables,
+        "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(store.port),
+        # As under torchrun, which listens for its ranks: a port that is free now and given to the
+        # first of them could be another's by then.
+        "TORCHELASTIC_USE_AGENT_STORE": "True", "OMP_NUM_THREADS": "1", **variables,
     }  # fmt: skip
     return [
         subprocess.Popen(
@@ -59,6 +66,11 @@ def start(folder: Path, *arguments: str, **variables: str) -> list[subprocess.Po
         )
         for rank in range(2)
     ]  # fmt: skip
+
+
+def listener() -> TCPStore:
+    """Where ranks meet, at a port that was free; it has to be kept as long as they run."""
+    return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
 
 
 def ended(processes: list[subprocess.Popen[str]], folder: Path) -> list[dict[str, Any]]:
@@ -78,7 +90,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def both(folder: Path) -> Iterator[list[dict[str, Any]]]:
     """What the two ranks came to."""
     two_ranks.run_of(folder / "one", ALONE, stop=True)
-    processes = start(folder)
+    store = listener()
+    processes = start(folder, store)
     try:
         yield ended(processes, folder)
     finally:
@@ -369,47 +382,91 @@ def test_more_ranks_than_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
         Ranks(1, 2, local=1).require_device("auto")
 
 
-def test_a_rank_that_does_not_answer_ends_the_others(tmp_path: Path) -> None:
-    first, second = start(tmp_path, "lost", **{TIMEOUT_VARIABLE: "2"})
+@pytest.mark.parametrize("how", ["silent", "killed"])
+def test_a_rank_that_is_lost_ends_the_others(tmp_path: Path, how: str) -> None:
+    seconds = {TIMEOUT_VARIABLE: "5"} if how == "silent" else {}
+    store = listener()
+    ranks = start(tmp_path, store, how, **seconds)
     try:
-        _, errors = first.communicate(timeout=200)
-        assert first.returncode == 0, errors
+        for rank in ranks:
+            assert rank.stdout is not None
+            assert rank.stdout.readline() == "ready\n"
+        for rank in ranks:
+            assert rank.stdin is not None
+            rank.stdin.write("meet\n")
+            rank.stdin.flush()
+        _, errors = ranks[0].communicate(timeout=200)
+        assert ranks[0].returncode == 0, errors
     finally:
-        second.kill()
-        second.communicate()
+        for rank in ranks:
+            rank.kill()
+            rank.communicate()
     message = torch.load(tmp_path / "rank0.pt")["message"]
     assert message.startswith("rank 0 of 2 has lost the others")
     assert "train --resume" in message
 
 
-@pytest.mark.timeout(600)  # Where nothing is compiled yet and the machine is busy.
+def test_a_sigterm_does_not_come_before_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who starts the ranks sends one to those that are left, at any time after one is lost."""
+
+    class Follower:
+        def __init__(self, error: Exception) -> None:
+            self.error = error
+            self.replicas = ALONE
+
+        def run(self) -> dict[str, Any]:
+            raise self.error
+
+    got: list[int] = []
+    monkeypatch.setattr(training, "log", logging.getLogger("of a rank that follows"))
+    before = signal.signal(signal.SIGTERM, lambda number, _: got.append(number))
+    try:
+        for error in (ValueError("another reason"), RankLostError("one of them ended")):
+            monkeypatch.setattr(Trainer, "follow", lambda _, error=error: Follower(error))
+            with pytest.raises(type(error)):
+                training.follow(ALONE)
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert got == [signal.SIGTERM]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.timeout(900)  # Where nothing is compiled yet and the machine is busy.
 def test_torchrun_trains_and_one_killed_rank_ends_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Torchrun ends the other rank, which may be about to end by itself: either is right."""
     monkeypatch.chdir(tmp_path)
-    process = subprocess.Popen(
+    agent = subprocess.Popen(
         [
             sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+            "--log-dir", "logs", "--redirects", "3",
             "-m", "tempest_agent", "train", "--config", "smoke", "--run-dir", "run",
             "--steps", "1000000", "--set", "run.checkpoint_interval=1000", "--eval-games", "0",
         ],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
+    family: list[Process] = []
     try:
-        deadline = time.monotonic() + 400
-        while not list(Path("run").glob("checkpoints/step_*.pt")) and process.poll() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        second = [pid for pid in children(process.pid) if variable(pid, "RANK") == "1"]
-        os.kill(second[0], signal.SIGKILL)
-        _, errors = process.communicate(timeout=150)
+        saved = Path("run/checkpoints")
+        eventually(lambda: any(saved.glob("step_*.pt")) or agent.poll() is not None, 600.0)
+        assert agent.poll() is None, agent.communicate()[1]
+        family = below(agent.pid)
+        second = next(each for each in family if each.variable("RANK") == "1")
+        os.kill(second.pid, signal.SIGKILL)
+        _, errors = agent.communicate(timeout=200)
+        eventually(lambda: not any(each.alive for each in family))
     finally:
-        process.kill()
-    assert process.returncode != 0
-    assert "rank 0 of 2 has lost the others" in errors
-    assert "this is a fault" not in errors
-    assert not alive(process.pid)
+        agent.kill()
+        kill(family)
+    assert agent.returncode != 0
+    assert f"Signal 9 (SIGKILL) received by PID {second.pid}" in errors
+    assert len(family) >= 2
+    (said,) = Path("logs").glob("*/attempt_0/0/stderr.log")
+    assert "2 ranks" in said.read_text()
+    assert "Traceback" not in said.read_text()
+    assert "this is a fault" not in said.read_text()
 
     # Fewer ranks go on, here none but this process.
     step = int(newest_checkpoint(Path("run/checkpoints")).stem.removeprefix("step_"))
@@ -420,28 +477,3 @@ def test_torchrun_trains_and_one_killed_rank_ends_all(
     lines = Path("run/metrics.csv").read_text().splitlines()[1:]
     steps_logged = [int(line.partition(",")[0]) for line in lines]
     assert steps_logged == sorted(set(steps_logged))
-
-
-def children(pid: int) -> list[int]:
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(each) for each in text.split()]
-
-
-def variable(pid: int, name: str) -> str:
-    entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    found = [each for each in entries if each.startswith(name.encode() + b"=")]
-    return found[0].partition(b"=")[2].decode() if found else ""
-
-
-def alive(session: int) -> list[int]:
-    """Processes of a session."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[3]) == session and fields[0] != "Z":
-                found.append(int(entry.name))
-    return found

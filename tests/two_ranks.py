@@ -6,6 +6,7 @@ Started as ``python two_ranks.py FOLDER`` with the variables that ``torchrun`` s
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -199,11 +200,16 @@ def everything(folder: Path) -> dict[str, Any]:
     return found
 
 
-def lost() -> dict[str, Any]:
-    """The second rank does not answer any more."""
+def lost(how: str) -> dict[str, Any]:
+    """The second rank does not answer any more, or is ``killed``."""
+    # They have a few seconds to meet: from here on, and not from when each of them was started.
+    print("ready", flush=True)
+    sys.stdin.readline()
     replicas = join()
     replicas.gather(0)
     if replicas.rank == 1:
+        if how == "killed":
+            os.kill(os.getpid(), signal.SIGKILL)
         sys.stdin.read()
         os._exit(0)
     try:
@@ -215,5 +221,5 @@ def lost() -> dict[str, Any]:
 
 if __name__ == "__main__":
     target = Path(sys.argv[1])
-    outcome = lost() if sys.argv[2:] == ["lost"] else everything(target)
+    outcome = lost(*sys.argv[2:]) if sys.argv[2:] else everything(target)
     torch.save(outcome, target / f"rank{os.environ['RANK']}.pt")
