@@ -25,6 +25,7 @@ import random
 import signal
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -191,7 +192,10 @@ def memory() -> dict[str, float]:
 
 
 def _unique(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0  # It has ended meanwhile.
     return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024.0
 
 
@@ -207,9 +211,10 @@ class Killer(threading.Thread):
         """Until ``ended`` is set."""
         while not self.ended.wait(self.interval):
             actors = [pid for pid, name in _descendants(os.getpid()) if name.startswith(ACTOR)]
-            if actors:
-                os.kill(random.choice(actors), signal.SIGKILL)
-                self.killed += 1
+            with suppress(ProcessLookupError):  # It has ended by itself.
+                if actors:
+                    os.kill(random.choice(actors), signal.SIGKILL)
+                    self.killed += 1
 
 
 def _descendants(root: int) -> list[tuple[int, str]]:

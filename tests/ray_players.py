@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -44,17 +45,26 @@ class HonestPlayer:
 
 class FaultyPlayer(HonestPlayer):
     """Actor 1 raises instead of playing order 2; begun anew it kills its process at order 4; begun
-    anew again it hangs at order 6."""
+    anew again it hangs at order 6, and makes the file ``hangs`` before.
+
+    ``folder``: files ``takenN`` appear there once the answers to orders N have been taken.
+    """
+
+    def __init__(self, folder: str, part: Part) -> None:
+        super().__init__(part)
+        self.folder = Path(folder)
 
     def play(self, order: Order, snapshot: Snapshot) -> Chunk:
         if self.part.actor == 1 and order.number == 2 * (self.part.incarnation + 1):
-            # The answer before this one is sent in the background.
-            time.sleep(2.0)
+            # The answer before this one is sent in the background, and must not be lost as well.
+            while not (self.folder / f"taken{order.number - 1}").exists():
+                time.sleep(0.01)
             if self.part.incarnation == 0:
                 raise ZeroDivisionError("no more credits")
             if self.part.incarnation == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
             if self.part.incarnation == 2:
+                (self.folder / "hangs").touch()
                 time.sleep(1000.0)
         return super().play(order, snapshot)
 

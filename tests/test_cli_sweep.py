@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -38,19 +36,47 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.timeout(600)  # Where nothing is compiled yet and the machine is busy.
+CTRL_C = """
+import dataclasses, os, signal, sys, time
+from tempest_agent import training
+from tempest_agent.cli import main
+from tempest_agent.sweep.runs import SweepRun
+
+if "sweep" in sys.argv:
+    # The training of one run gets this program too.
+    plain = SweepRun.next_command
+    def next_command(run):
+        command = plain(run)
+        if run.name == "base/seed1" and "train" in command.arguments:
+            python, _, _, *rest = command.arguments
+            command = dataclasses.replace(command, arguments=(python, "-c", {program!r}, *rest))
+        return command
+    SweepRun.next_command = next_command
+else:
+    # At its first checkpoint it presses Ctrl-C in the sweep, and waits for what comes of it.
+    plain = training.Session._on_checkpoint
+    def press(session, path):
+        plain(session, path)
+        if not session._trainer.stop_requested:
+            os.kill(os.getppid(), signal.SIGINT)
+        while not session._trainer.stop_requested:
+            time.sleep(0.01)
+    training.Session._on_checkpoint = press
+main()
+"""
+"""The command line, with Ctrl-C pressed between a run's first checkpoint and its end."""
+
+
+@pytest.mark.timeout(900)  # Where nothing is compiled yet and the machine is busy.
 def test_a_stopped_sweep_goes_on_where_it_was(here: Path) -> None:
+    program = CTRL_C.format(program=CTRL_C.format(program=""))
     process = subprocess.Popen(
-        [sys.executable, "-m", "tempest_agent.cli", *COMMAND],
+        [sys.executable, "-c", program, *COMMAND],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     first = Path("out/base/seed1")
     try:
-        deadline = time.monotonic() + 300
-        while not list(first.glob("checkpoints/step_*.pt")) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=600)
     finally:
         process.terminate()
     assert process.returncode == 130, errors

@@ -8,6 +8,7 @@ import pickle
 import threading
 import time
 import weakref
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ def settled(batch: GameBatch) -> GameBatch:
 
 
 def test_threads_end_with_their_batch() -> None:
+    gc.collect()  # Batches of other tests, which would end at any time.
     before = thread_count()
     batches = [settled(GameBatch(20, num_threads=2)) for _ in range(3)]
     assert thread_count() == before + 3
@@ -94,7 +96,8 @@ def test_an_interrupt_ends_a_step_only_when_no_thread_plays(
 
     with monkeypatch.context() as patch:
         patch.setattr(threads, "finished", lambda _job: answers.pop(0))
-        patch.setattr(threads.time, "sleep", interrupted)
+        # Only here: other threads of this process may be asleep.
+        patch.setattr(threads, "time", SimpleNamespace(sleep=interrupted))
         with pytest.raises(KeyboardInterrupt):
             batch.step(np.ones(40, np.int8), np.ones(40, np.uint8))
     assert answers == []
