@@ -7,12 +7,12 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from processes import eventually
 
 from tempest_agent.agent.checkpoint import read_checkpoint
 from tempest_agent.agent.schedules import Schedules
@@ -44,38 +44,46 @@ def test_one_synchronous_actor_in_a_process_of_its_own_changes_no_bit(tmp_path: 
         np.testing.assert_array_equal(column, theirs[name], err_msg=name)
 
 
-def until(file: Path, process: subprocess.Popen[str]) -> None:
-    """Wait until a run has written ``file``."""
-    deadline = time.monotonic() + 400
-    while not file.exists() and process.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.05)
+KILLED = """
+import os, signal
+from tempest_agent import training
+from tempest_agent.cli import main
+plain = training.Session._on_checkpoint
+def save_and_die(session, path):
+    plain(session, path)
+    os.kill(os.getpid(), signal.SIGKILL)
+training.Session._on_checkpoint = save_and_die
+main()
+"""
+"""The command line, killed after its first checkpoint."""
 
 
 @pytest.mark.timeout(900)
 def test_a_run_with_actors_is_killed_goes_on_and_is_interrupted(tmp_path: Path) -> None:
     checkpoints = tmp_path / "run" / "checkpoints"
-    begin = [*TRAIN, "--config", "smoke", "--run-dir", "run", "--steps", "400000", "--actors", "2"]
-    with subprocess.Popen(
-        begin, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as first:
-        until(checkpoints / "step_2000.pt", first)
-        first.kill()
-        said = first.communicate()[1]
+    begin = ["train", "--eval-games", "0", "--config", "smoke", "--run-dir", "run"]
+    begin += ["--steps", "400000", "--actors", "2"]
+    first = subprocess.run(
+        [sys.executable, "-c", KILLED, *begin],
+        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=600,
+    )  # fmt: skip
+    said = first.stderr
+    assert first.returncode == -signal.SIGKILL, said
     assert (checkpoints / "step_2000.pt").exists(), said
     stored = read_checkpoint(checkpoints / "step_2000.pt")
     # An update after each decision of 16 games as soon as 500 rows are there; the last is owed.
     assert (stored["step"], stored["learner"]["updates"]) == (2000, 2000 // 16 - 33)
     assert stored["collector"]["actors"]["incarnations"] == [0, 0]
-    for later in checkpoints.glob("step_[4-9]*.pt"):
-        later.unlink()
+    assert len(list(checkpoints.glob("step_*.pt"))) == 1
 
     with subprocess.Popen(
         [*TRAIN, "--resume", "run"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True,
     ) as second:  # fmt: skip
-        until(checkpoints / "step_4000.pt", second)
+        later = checkpoints / "step_4000.pt"
+        eventually(lambda: later.exists() or second.poll() is not None, 400.0)
         second.send_signal(signal.SIGINT)
-        out, said = second.communicate(timeout=120)
+        out, said = second.communicate(timeout=200)
     assert second.returncode == 130, said
     assert "Traceback" not in said
     assert "2 actors play on Ray" in said
