@@ -91,7 +91,7 @@ VARIANTS = [
 
 @pytest.mark.parametrize("overrides", VARIANTS)
 def test_half_a_run_twice_is_the_whole_run(tmp_path: Path, overrides: tuple[str, ...]) -> None:
-    config = small("run.steps=4000", *overrides)
+    config = small("run.steps=2400", *overrides)
     lines: dict[str, list[dict[str, float]]] = {"whole": [], "parts": []}
     whole = fresh(config, tmp_path / "whole", on_metrics=lines["whole"].append)
     whole.run()
@@ -99,16 +99,16 @@ def test_half_a_run_twice_is_the_whole_run(tmp_path: Path, overrides: tuple[str,
     def until_half(trainer: Trainer) -> Any:
         def on_metrics(line: dict[str, float]) -> None:
             lines["parts"].append(line)
-            if line["steps"] == 2000:
+            if line["steps"] == 1200:
                 trainer.request_stop()
 
         return on_metrics
 
     first = fresh(config, tmp_path / "parts")
     first.algorithm.on_metrics = until_half(first)
-    assert first.run()["steps"] == 2000
+    assert first.run()["steps"] == 1200
     second = resumed(tmp_path / "parts", on_metrics=lines["parts"].append)
-    assert second.steps == 2000
+    assert second.steps == 1200
     second.run()
     assert_same(whole.algorithm.state_dict(), second.algorithm.state_dict())
     assert_same(whole.algorithm.replay.arrays(), second.algorithm.replay.arrays())

@@ -7,13 +7,18 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from click.testing import CliRunner
 from processes import eventually
 
+from tempest_agent.cli import cli
 from tempest_agent.config import load_config
 from tempest_agent.errors import UserError
 from tempest_agent.run_lock import LOCK_FILE, RunLock
@@ -22,8 +27,34 @@ from tempest_agent.training import Session
 TRAIN = [sys.executable, "-m", "tempest_agent.cli", "train", "--json", "--eval-games", "0"]
 
 
-def train(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*TRAIN, *arguments], capture_output=True, text=True, timeout=280)
+@dataclass(frozen=True)
+class Done:
+    """How a command ended; ``stderr`` is what it said there and to its log."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture
+def run(caplog: pytest.LogCaptureFixture) -> Run:
+    """The command line, in this process."""
+
+    def run(*arguments: str) -> Done:
+        caplog.clear()
+        result = CliRunner().invoke(cli, arguments)
+        said = "".join(f"{record.getMessage()}\n" for record in caplog.records)
+        return Done(result.exit_code, result.stdout, said + result.stderr)
+
+    return run
+
+
+@pytest.fixture
+def train(run: Run) -> Run:
+    return partial(run, "train", "--json", "--eval-games", "0")
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -48,7 +79,7 @@ def run_one(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return Path("one")
 
 
-def test_a_complete_run_is_left_as_it_is(run_one: Path) -> None:
+def test_a_complete_run_is_left_as_it_is(run_one: Path, train: Run) -> None:
     before = content(Path())
     result = train("--resume", "one")
     assert result.returncode == 0, result.stderr
@@ -63,7 +94,7 @@ def test_a_complete_run_is_left_as_it_is(run_one: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "changed"])
 def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_taken(
-    run_one: Path, damage: str
+    run_one: Path, damage: str, run: Run, train: Run
 ) -> None:
     newest = run_one / "checkpoints" / "step_4000.pt"
     whole = newest.read_bytes()
@@ -73,11 +104,7 @@ def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_taken(
         whole[:half] + (changed + whole[half + 40 :] if damage == "changed" else b"")
     )
     shutil.copy(newest, "checkpoints/latest.pt")
-    scored = subprocess.run(
-        [sys.executable, "-m", "tempest_agent.cli", "eval", "latest"],
-        capture_output=True,
-        text=True,
-    )
+    scored = run("eval", "latest")
     assert scored.returncode == 2
     assert "latest.pt is damaged" in scored.stderr
     assert scored.stderr.count("\n") == 1
@@ -93,7 +120,7 @@ def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_taken(
     assert newest.exists()
 
 
-def test_damaged_logs_do_not_end_a_resume(run_one: Path) -> None:
+def test_damaged_logs_do_not_end_a_resume(run_one: Path, train: Run) -> None:
     for name in ("run.json", "metrics.csv", "evaluations.csv"):
         (run_one / name).write_text("{")
     result = train("--resume", "one", "--steps", "4400")
@@ -140,7 +167,7 @@ def test_a_resumed_session_draws_the_same_noise(
     assert torch.equal(*(end["random"]["torch"] for end in ends))
 
 
-def test_two_processes_cannot_work_on_one_run(run_one: Path) -> None:
+def test_two_processes_cannot_work_on_one_run(run_one: Path, train: Run) -> None:
     command = [*TRAIN, "--resume", "one", "--steps", "1000000"]
     metrics = run_one / "metrics.csv"
     size = metrics.stat().st_size
@@ -157,7 +184,7 @@ def test_two_processes_cannot_work_on_one_run(run_one: Path) -> None:
     RunLock(run_one).release()  # A kill ends the lock.
 
 
-def test_leftovers_of_a_kill_are_removed(run_one: Path) -> None:
+def test_leftovers_of_a_kill_are_removed(run_one: Path, train: Run) -> None:
     left = [
         run_one / ".run.json.abcdefgh",
         run_one / "checkpoints" / ".step_9.pt.abcdefgh",

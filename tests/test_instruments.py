@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -334,7 +335,7 @@ def test_running_figures_travel_in_the_checkpoint() -> None:
 
 def test_speeds_are_those_since_the_line_before(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(rates_module.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(rates_module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     rates = Rates(batch_size=32)
     rates.restart(1000, 1500, 10)
     now[0] = 104.0

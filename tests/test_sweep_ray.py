@@ -141,7 +141,7 @@ def test_what_no_machine_has_is_said_once(
     tasks = [Steps(tmp_path, name, "0", cpus=10_000) for name in ("one", "other")]
     with pytest.raises(UserError, match="seen"):
         RayTasks().run(tasks, stop, lambda *_: None)
-    (record,) = caplog.records
+    (record,) = (each for each in caplog.records if each.name == "tempest_agent")
     assert "reserves 10000 CPUs and no machine" in record.message
     assert "run.threads" in record.message
 
@@ -184,6 +184,18 @@ def test_the_machines_own_python_is_used(tmp_path: Path) -> None:
     command = Command(arguments, tmp_path / "out", tmp_path / "log", tmp_path)
     assert carry_out(command, Sight(tmp_path / "seen", arguments[0])).code == 0
     assert Path((tmp_path / "out").read_text().strip()).samefile(sys.executable)
+
+
+def test_a_command_can_be_cancelled_in_the_background(tmp_path: Path) -> None:
+    """Ray cancels by the signal of Ctrl-C, which background jobs of a shell begin with ignored."""
+    (tmp_path / "seen").touch()
+    command = Command((sys.executable, "-c", ""), tmp_path / "out", tmp_path / "log", tmp_path)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        carry_out(command, Sight(tmp_path / "seen", sys.executable))
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @pytest.mark.timeout(600)  # Where nothing is compiled yet and the machine is busy.

@@ -248,6 +248,9 @@ def carry_out(command: Command, sight: Sight) -> Outcome:
     """What a worker does: run ``command`` to its end, or until the task is cancelled."""
     if not sight.file.exists():
         return Outcome(KILLED, f"the machine {socket.gethostname()}")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As a shell starts its background jobs; but how Ray cancels a task is by this signal.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     arguments = list(command.arguments)
     if arguments[0] == sight.python:
         arguments[0] = sys.executable  # Which may lie elsewhere here.
