@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
+import threading
+from collections.abc import Callable
 from typing import Any
 
 from tempest_agent.errors import UserError
@@ -43,6 +46,8 @@ def import_ray(who_needs: str, instead: str) -> Any:
     Raises:
         UserError: it is not installed.
     """
+    # Ray would print paragraphs about every process lost; those who gave it work tell it better.
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "^")
     try:
         import ray
     except ImportError as error:
@@ -68,3 +73,30 @@ def connect(ray: Any, address: str, store_bytes: int) -> None:
         logging_level="error",
         **(own if address == LOCAL else {}),
     )
+
+
+def keeping_sigterm(ray: Any, connect: Callable[[], None]) -> None:
+    """``connect``, and keep the handler of SIGTERM, which ``ray.init`` replaces by one that exits.
+
+    A signal that comes in between gets the handler that it was meant for, and Ray another try.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        connect()
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    while True:
+        try:
+            connect()
+            return
+        except SystemExit:
+            if not callable(before):
+                raise
+            ray.shutdown()
+            before(signal.SIGTERM, None)
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+
+def without_colours(text: str) -> str:
+    """``text`` without the colours of a terminal."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)

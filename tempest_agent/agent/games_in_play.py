@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.errors import UserError
+
 from .drivers import Drivers
 from .games import Games, Labeller, Step
 from .replay import EXPERT, EXPLORATION, Rows
@@ -21,6 +23,13 @@ Act = Callable[[NDArray[np.int8], NDArray[np.bool_]], tuple[NDArray[np.int8], ND
 
 class PlayStoppedError(Exception):
     """No decision was played, because the run is to end and whoever plays is slow or silent."""
+
+
+class PlayFailedError(UserError):
+    """No decision was played, and none will be: whoever plays is gone for good.
+
+    The learner's process has all decisions before, and can save them.
+    """
 
 
 class Left(NamedTuple):
@@ -62,6 +71,7 @@ class Source(Protocol):
 
         Raises:
             PlayStoppedError: nothing was played, see ``PlayedElsewhere.stop``.
+            PlayFailedError: nothing was played, and nothing can be.
         """
 
     def leave(self) -> Left:

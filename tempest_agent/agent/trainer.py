@@ -43,6 +43,7 @@ from .data_parallel import share_of
 from .games import Games, Labeller
 from .games_in_play import PlayedElsewhere, PlayStoppedError
 from .hybrid_dqn import HybridDQN
+from .last_save import saved_if_play_fails
 from .network_size import NetworkSize, size_of
 from .policies import policy_name
 from .rank_exchange import collect_run, deal_run, share_networks
@@ -94,6 +95,8 @@ class Trainer:
         self.stop_requested = self.stopped = False
         self.best_score: float | None = None
         self.last_checkpoint: Path | None = None
+        self.saved_steps: int | None = None
+        """Decisions that the newest checkpoint has."""
         torch.set_num_threads(config.run.threads)
         share = share_of(config, replicas)
         if games is None or isinstance(games, PlayedElsewhere):
@@ -181,6 +184,7 @@ class Trainer:
             trainer._go_on(content, trainer._find_replay(path, content))
         trainer.folder = path.parent
         trainer.best_score = content["best_score"]
+        trainer.saved_steps = trainer.steps
         return trainer
 
     @classmethod
@@ -262,6 +266,10 @@ class Trainer:
             ``steps``, ``updates``, ``env_steps_per_second``, ``samples_per_second``,
             ``checkpoint`` (path as text), ``expert_ratio``, ``epsilon`` and ``stopped`` (whether
             a stop was requested).
+
+        Raises:
+            PlayFailedError: the processes that play are gone for good.  A checkpoint has been
+                written, where there was something new to save and it was possible.
         """
         algorithm = self.algorithm
         if not self._started:
@@ -271,7 +279,7 @@ class Trainer:
         began, steps, updates = time.perf_counter(), self.steps, algorithm.learner.updates
         left = self.config.run.steps - steps
         if left > 0:
-            with suppress(PlayStoppedError):
+            with suppress(PlayStoppedError), saved_if_play_fails(self):
                 algorithm.learn(left, _Checkpoints(self), reset_num_timesteps=not self._started)
             self._started = True
         seconds = max(time.perf_counter() - began, 1e-9)
@@ -330,7 +338,7 @@ class Trainer:
                 temporary = self.folder / f".{name}.new"
                 shutil.copyfile(path, temporary)
                 temporary.replace(self.folder / name)
-        self.last_checkpoint = path
+        self.last_checkpoint, self.saved_steps = path, step
         prune(self.folder, self.config.run.keep_checkpoints)
         if self.on_checkpoint is not None:
             self.on_checkpoint(path)

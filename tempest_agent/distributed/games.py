@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.drivers import Drivers
 from tempest_agent.agent.games import Step
-from tempest_agent.agent.games_in_play import Left, Played, PlayStoppedError
+from tempest_agent.agent.games_in_play import Left, Played, PlayFailedError, PlayStoppedError
 from tempest_agent.agent.learner import Learner
 from tempest_agent.agent.networks import Layout
 from tempest_agent.agent.tempest_games import TEMPEST_LAYOUT, TempestGames, teacher_of
@@ -96,7 +96,8 @@ class RemoteGames:
 
         Raises:
             PlayStoppedError: ``stop`` was called and the actors are not there yet.
-            UserError: an actor is lost again and again.
+            PlayFailedError: an actor is lost again and again, or Ray is gone.  The actors that are
+                left have been ended.
         """
         actors = self._actors
         steps = 1 if actors.synchronous else actors.chunk_steps
@@ -117,8 +118,12 @@ class RemoteGames:
     def _next(self) -> Stretch:
         if self._pool is None or self._publisher is None:
             self._pool, self._publisher = self._begin()
-        self._publisher.publish_if_due()
-        taken = self._pool.next_round(self._make_order)
+        try:
+            self._publisher.publish_if_due()
+            taken = self._pool.next_round(self._make_order)
+        except PlayFailedError:
+            self._end()
+            raise
         if taken.restarted:
             new = np.isin(np.arange(self.num_games) % self._actors.count, taken.restarted)
             self._left = Left(new, *self._seen)
@@ -200,11 +205,15 @@ class RemoteGames:
 
     def reset(self) -> None:
         """Begin all games anew.  Actors that have played are ended; others begin in their place."""
+        self._end()
+        self._nothing()
+
+    def _end(self) -> None:
+        """End the actors, where there are any, and remember how far they came."""
         if self._pool is not None:
             self._incarnations = [number + 1 for number in self._pool.incarnations]
             self._totals = self._pool.counts.state_dict()
             self.close()
-        self._nothing()
 
     def observe(self) -> NDArray[np.int8]:
         """Codes ``(N, F)`` after the last decision; zeros before the first."""

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from tempest_agent.errors import UserError
+from tempest_agent.agent.games_in_play import PlayFailedError
 
 from .engine import ActorLostError, ChunkLostError, Engine, Handle, Ticket, Worker
 from .order import Chunk, Order, Part
@@ -65,7 +65,7 @@ class ActorEvent:
         return f"{line}\n{self.details}" if self.details else line
 
 
-class ActorsFailedError(UserError):
+class ActorsFailedError(PlayFailedError):
     """An actor fails again and again; ``details`` is the traceback of the last time."""
 
     def __init__(self, message: str, details: str) -> None:

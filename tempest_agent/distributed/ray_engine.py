@@ -6,16 +6,17 @@ processes and machines that vanish.  Who is begun anew is left to the pool, so R
 
 from __future__ import annotations
 
+import logging
 import os
-import re
-import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from tempest_agent import ray_cluster
-from tempest_agent.errors import UserError
+from tempest_agent.agent.games_in_play import PlayFailedError
+from tempest_agent.errors import UserError, one_line
+from tempest_agent.ray_cluster import keeping_sigterm, without_colours
+from tempest_agent.ray_head import HeadWatch, watch_head
 
 from .engine import ActorLostError, ChunkLostError, Handle, Host, MakePlayer, Ticket, Worker
 from .order import Chunk, Order, Part
@@ -23,6 +24,9 @@ from .snapshot import Snapshot
 
 STORE_BYTES = 256 * 2**20
 """Shared memory for snapshots and chunks in a cluster of our own; Ray's default is 30 % of all."""
+
+
+log = logging.getLogger("tempest_agent")
 
 
 class RayEngine:
@@ -37,8 +41,9 @@ class RayEngine:
             goes to Ray's folder on the disk, which is slower.
 
     Raises:
-        UserError: Ray is not installed, or the cluster cannot be joined or started; later, Ray
-            itself has ended on this machine.
+        UserError: Ray is not installed, or the cluster cannot be joined or started.
+        PlayFailedError: from the methods: Ray has ended on this machine, or its cluster's head is
+            lost.
     """
 
     def __init__(
@@ -47,7 +52,8 @@ class RayEngine:
         self._ray = ray = import_ray()
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
-            _keeping_sigterm(ray, lambda: _connect(ray, address, store_bytes))
+            keeping_sigterm(ray, lambda: _connect(ray, address, store_bytes))
+        self._head: HeadWatch = watch_head(ray)
         # Sent once, however often an actor is begun anew.
         self._make_player = ray.put(make_player)
         self._actor = ray.remote(max_restarts=0, max_task_retries=0)(_Actor)
@@ -58,18 +64,22 @@ class RayEngine:
         """As in ``Engine``.
 
         Raises:
-            UserError: neither the shared memory nor the disk has room.
+            PlayFailedError: neither the shared memory nor the disk has room.
         """
-        try:
-            with self._while_it_runs():
+        with self._guard():
+            try:
                 handle: Handle = self._ray.put(snapshot)
-        except self._without_room as error:
-            raise UserError(
-                f"no room for {snapshot.values.nbytes / 2**20:.0f} MB of weights in Ray's object "
-                f"store, nor on the disk: {_reason(error)}; make less wait there (actors.queue, "
-                "actors.chunk_steps), or free some of the disk"
-            ) from error
+            except self._without_room as error:
+                size = snapshot.values.nbytes / 2**20
+                raise PlayFailedError(
+                    f"no room for {size:.0f} MB of weights in Ray's object store, nor on the disk: "
+                    f"{_reason(error)}; make less wait there (actors.queue, actors.chunk_steps), "
+                    "or free some of the disk"
+                ) from error
         return handle
+
+    def _guard(self) -> AbstractContextManager[None]:
+        return self._head.guard(self._ray, PlayFailedError)
 
     @property
     def _without_room(self) -> tuple[type[Exception], ...]:
@@ -85,9 +95,11 @@ class RayEngine:
         """
         is_first = part.actor not in self._begun
         self._begun.add(part.actor)
-        share = 1 if is_first and self._cpus() >= part.actors else 0
-        options = self._actor.options(num_cpus=share, scheduling_strategy="SPREAD")
-        worker: Worker = options.remote(self._make_player, part)
+        with self._guard():
+            # Not for one that is begun anew: where the head is lost, this is not answered.
+            share = 1 if is_first and self._cpus() >= part.actors else 0
+            options = self._actor.options(num_cpus=share, scheduling_strategy="SPREAD")
+            worker: Worker = options.remote(self._make_player, part)
         self._workers.add(worker)
         return worker
 
@@ -97,31 +109,18 @@ class RayEngine:
 
     def submit(self, worker: Any, order: Order, weights: Handle) -> Ticket:
         """As in ``Engine``."""
-        with self._while_it_runs():
+        with self._guard():
             ticket: Ticket = worker.play.remote(order, weights)
         return ticket
 
     def wait(self, tickets: Sequence[Any], timeout: float) -> list[Ticket]:
         """As in ``Engine``."""
         tickets = list(tickets)
-        with self._while_it_runs():
+        with self._guard():
             done, _ = self._ray.wait(tickets, num_returns=1, timeout=timeout)
             if done:
                 done, _ = self._ray.wait(tickets, num_returns=len(tickets), timeout=0)
         return list(done)
-
-    @contextmanager
-    def _while_it_runs(self) -> Iterator[None]:
-        """Say so if Ray's own processes are gone."""
-        errors = self._ray.exceptions
-        try:
-            yield
-        except (OSError, errors.RaySystemError, errors.RpcError) as error:
-            raise UserError(
-                f"Ray has ended on this machine ({_reason(error)}): see its logs in "
-                "/tmp/ray/session_latest/logs, then go on from the last checkpoint with "
-                "train --resume"
-            ) from error
 
     def result(self, ticket: Any) -> Chunk:
         """As in ``Engine``."""
@@ -131,11 +130,11 @@ class RayEngine:
         except errors.RayTaskError as error:
             # What the player raised.  It lives, but nobody knows in which state.
             cause = error.cause if isinstance(error.cause, Exception) else error
-            raise ActorLostError.of(cause, _plain(str(error))) from error
+            raise ActorLostError.of(cause, without_colours(str(error))) from error
         except self._without_room as error:
             raise ChunkLostError(_reason(error)) from error
         except errors.RayError as error:
-            raise ActorLostError(_reason(error), _plain(str(error))) from error
+            raise ActorLostError(_reason(error), without_colours(str(error))) from error
         return chunk
 
     def kill(self, worker: Any) -> None:
@@ -144,12 +143,22 @@ class RayEngine:
         self._ray.kill(worker, no_restart=True)
 
     def close(self) -> None:
-        """As in ``Engine``; a cluster that was joined goes on without our actors."""
-        if self._ray.is_initialized():
-            for worker in list(self._workers):
+        """As in ``Engine``; a cluster that was joined goes on without our actors.
+
+        Where the head of the cluster is lost, actors end with Ray on their machines, which is in a
+        minute.
+        """
+        self._head.close()
+        if not self._ray.is_initialized():
+            return
+        try:
+            # Without the head nobody could be told.
+            for worker in [] if self._head.lost else list(self._workers):
                 self.kill(worker)
             if self._is_ours:
                 self._ray.shutdown()
+        except (OSError, RuntimeError, self._ray.exceptions.RayError) as error:
+            log.warning("Ray could not end the actors (%s): look for them", one_line(error))
 
 
 class _Actor:
@@ -168,8 +177,6 @@ def import_ray() -> Any:
     Raises:
         UserError: it is not installed.
     """
-    # Ray would print a paragraph about every lost actor on stdout; the pool tells it better.
-    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "^")
     return ray_cluster.import_ray("actors need", "train in one process with actors.count=0")
 
 
@@ -204,36 +211,9 @@ def _no_cluster(address: str | None, error: Exception) -> UserError:
     return UserError(f"no Ray cluster {where}: {_reason(error)}; {hint}")
 
 
-def _keeping_sigterm(ray: Any, connect: Callable[[], None]) -> None:
-    """``connect``, and keep the handler of SIGTERM, which ``ray.init`` replaces by one that exits.
-
-    A signal that comes in between gets the handler that it was meant for, and Ray another try.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        connect()
-        return
-    before = signal.getsignal(signal.SIGTERM)
-    while True:
-        try:
-            connect()
-            return
-        except SystemExit:
-            if not callable(before):
-                raise
-            ray.shutdown()
-            before(signal.SIGTERM, None)
-        finally:
-            signal.signal(signal.SIGTERM, before)
-
-
-def _plain(text: str) -> str:
-    """``text`` without the colours of a terminal."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
 def _reason(error: Exception) -> str:
     """One line of what Ray says in many."""
-    lines = [line.strip() for line in _plain(str(error)).splitlines() if line.strip()]
+    lines = [line.strip() for line in without_colours(str(error)).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
     if "creation task" in lines[0]:

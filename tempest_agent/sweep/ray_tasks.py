@@ -9,23 +9,34 @@ so all machines must see the folder.
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import socket
 import subprocess
 import sys
+import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tempest_agent import ray_cluster
 from tempest_agent.errors import UserError, one_line
-from tempest_agent.ray_cluster import LOCAL
+from tempest_agent.ray_cluster import LOCAL, keeping_sigterm
+from tempest_agent.ray_head import HeadWatch, failing_as, watch_head
 from tempest_agent.sweep.end_with import release, watch_over
-from tempest_agent.sweep.engine import POLL_SECONDS, Command, Task, collected, part_of, signals_seen
+from tempest_agent.sweep.engine import (
+    POLL_SECONDS,
+    Command,
+    Task,
+    collected,
+    part_of,
+    signals_interrupt,
+    signals_seen,
+)
 
 KILLED = -signal.SIGKILL
 SIGHT = ".seen-by-all-"
@@ -35,7 +46,18 @@ RETRIES = 3
 STORE_BYTES = 80 * 2**20
 """Shared memory of a cluster of our own, about the least that Ray takes: little goes through it."""
 
+PARTING_SECONDS = 15.0
+"""How long commands are waited for once the head is lost: Ray ends this process after a minute."""
+GO_ON = (
+    "the same command with the --ray-address of another cluster, or without it, goes on from the "
+    "last checkpoint of every run"
+)
+
 log = logging.getLogger("tempest_agent")
+
+
+class ClusterLostError(UserError):
+    """Ray has ended here, or the head of its cluster is lost."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +99,8 @@ class RayTasks:
         self._address, self._jobs, self._gpus = address, jobs, gpus
         self._ray: Any = None
         self._remote: Any = None
+        self._head: HeadWatch
+        self._waiting: deque[Task] = deque()
         self._sight: Sight | None = None
         self._given: dict[Any, _Given] = {}
         self._lost: dict[str, int] = {}
@@ -88,22 +112,36 @@ class RayTasks:
         """As in ``Engine``.  Commands are asked to save and end; a second signal kills them.
 
         Raises:
-            UserError: no Ray, no such cluster, or a machine of it does not see the folder.
+            UserError: no Ray, no such cluster, a machine of it does not see the folder, or the
+                cluster was lost; in the last case commands on machines that are left have been
+                asked to save and end.
         """
-        waiting = deque(tasks)
-        # Handlers of signals after Ray's, which takes SIGTERM over.
-        with self._cluster(), signals_seen() as signals:
-            try:
-                while (waiting or self._given) and not signals:
-                    while waiting and (self._jobs is None or len(self._given) < self._jobs):
-                        self._give(waiting.popleft())
-                    for one in self._ended(list(self._given)):
-                        self._take(one, signals, failed)
-                    watch()
-            finally:
-                self._end(signals)
-            if signals:
-                raise KeyboardInterrupt
+        self._waiting = deque(tasks)
+        try:
+            with signals_seen() as signals, self._cluster():
+                try:
+                    while (self._waiting or self._given) and not signals:
+                        self._give_all()
+                        for one in self._ended(list(self._given)):
+                            self._take(one, signals, failed)
+                        watch()
+                finally:
+                    self._end(signals)
+        except ClusterLostError as error:
+            raise UserError(f"{error}; {GO_ON}") from error
+        if signals:
+            raise KeyboardInterrupt
+
+    def _guard(self) -> AbstractContextManager[None]:
+        return self._head.guard(self._ray, ClusterLostError)
+
+    def _give_all(self) -> None:
+        """Hand as many waiting tasks to Ray as may run at the same time."""
+        # Without the head Ray would not answer: then they wait until it does, or is lost.
+        while self._waiting and (self._jobs is None or len(self._given) < self._jobs):
+            if not self._head.look():
+                break
+            self._give(self._waiting.popleft())
 
     @contextmanager
     def _cluster(self) -> Iterator[None]:
@@ -111,15 +149,26 @@ class RayTasks:
         self._ray = ray = import_ray()
         was_there = ray.is_initialized()
         if not was_there:
-            connect(ray, self._address)
+            self._connect()
+        self._head = watch_head(ray)
         self._remote = ray.remote(carry_out)
         try:
             yield
         finally:
+            self._head.close()
             if self._sight is not None:
                 self._sight.file.unlink(missing_ok=True)
             if not was_there:
                 ray.shutdown()
+
+    def _connect(self) -> None:
+        """Signals end it at once: there is nothing to be saved yet."""
+        try:
+            with signals_interrupt():
+                keeping_sigterm(self._ray, lambda: connect(self._ray, self._address))
+        except KeyboardInterrupt:
+            self._ray.shutdown()
+            raise
 
     def _give(self, task: Task) -> None:
         """Hand the next command of ``task`` to Ray, if there is one."""
@@ -129,10 +178,11 @@ class RayTasks:
         if self._sight is None:
             self._sight = _make_sight(command.folder)
         needs = {"num_cpus": command.cpus, "num_gpus": self._share(command)}
-        self._warn_of(needs)
-        # Ray does not try again: the command may be another one by then.
-        remote = self._remote.options(max_retries=0, name=task.name, **needs)
-        self._given[remote.remote(command, self._sight)] = _Given(task, command)
+        with self._guard():
+            self._warn_of(needs)
+            # Ray does not try again: the command may be another one by then.
+            remote = self._remote.options(max_retries=0, name=task.name, **needs)
+            self._given[remote.remote(command, self._sight)] = _Given(task, command)
 
     def _share(self, command: Command) -> float:
         if command.device == "cpu":
@@ -161,10 +211,15 @@ class RayTasks:
     def _ended(self, given: list[Any]) -> list[Any]:
         """Those that have ended, after a while at most."""
         if not given:
-            return []
-        self._ray.wait(given, num_returns=1, timeout=POLL_SECONDS, fetch_local=False)
-        done, _ = self._ray.wait(given, num_returns=len(given), timeout=0, fetch_local=False)
-        return list(done)
+            time.sleep(POLL_SECONDS)
+        with self._guard():
+            return self._done(given)
+
+    def _done(self, given: list[Any]) -> list[Any]:
+        if given:
+            self._ray.wait(given, num_returns=1, timeout=POLL_SECONDS, fetch_local=False)
+            given, _ = self._ray.wait(given, num_returns=len(given), timeout=0, fetch_local=False)
+        return list(given)
 
     def _take(self, one: Any, signals: Sequence[int], failed: Callable[[Task, int], None]) -> None:
         """Go on with the task of a command that has ended, or tell that it failed."""
@@ -174,11 +229,11 @@ class RayTasks:
             return
         if code == 0:
             self._lost.pop(given.task.name, None)
-            self._give(given.task)
+            self._waiting.appendleft(given.task)
         elif why and self._lost.get(given.task.name, 0) < RETRIES:
             self._lost[given.task.name] = self._lost.get(given.task.name, 0) + 1
             _write_line(given.command.log, f"{why}: going on where it was")
-            self._give(given.task)
+            self._waiting.appendleft(given.task)
         else:
             if why:
                 _write_line(given.command.log, f"{why}, as it was {RETRIES} times before")
@@ -207,17 +262,24 @@ class RayTasks:
         return outcome.code, "the command was killed" if outcome.code == KILLED else ""
 
     def _end(self, signals: Sequence[int]) -> None:
-        """Ask all commands to end and wait for them; kill them at the second signal."""
+        """Ask all commands to end and wait for them; kill them at the second signal.
+
+        Where the head of the cluster is lost, they are waited for a while: some may have heard.
+        """
         killed = False
-        for one in self._given:
-            self._ray.cancel(one)
-        while self._given:
-            for one in self._ended(list(self._given)):
-                del self._given[one]
-            if len(signals) > 1 and not killed:
-                killed = True
-                for one in self._given:
-                    self._ray.cancel(one, force=True)
+        end = math.inf
+        with failing_as(ClusterLostError, self._ray):
+            for one in self._given:
+                self._ray.cancel(one)
+            while self._given and time.monotonic() < end:
+                for one in self._done(list(self._given)):
+                    del self._given[one]
+                if len(signals) > 1 and not killed:
+                    killed = True
+                    for one in self._given:
+                        self._ray.cancel(one, force=True)
+                if self._head.lost:
+                    end = min(end, time.monotonic() + PARTING_SECONDS)
 
 
 def import_ray() -> Any:
