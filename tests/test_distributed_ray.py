@@ -21,11 +21,14 @@ from processes import eventually, process
 from ray_players import FaultyPlayer, HonestPlayer, SlowPlayer, UnbuildablePlayer
 from ray_pools import STORE, make_order, pid_of, pool_of, rows_of, steps_of
 
+from tempest_agent.agent.games_in_play import PlayFailedError
+from tempest_agent.distributed import ray_engine
 from tempest_agent.distributed.order import Order, Part
 from tempest_agent.distributed.pool import ActorEvent, ActorsFailedError
 from tempest_agent.distributed.ray_engine import RayEngine
 from tempest_agent.distributed.snapshot import Snapshot
 from tempest_agent.errors import UserError
+from tempest_agent.ray_head import HeadWatch
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -242,6 +245,7 @@ def test_a_sigterm_while_ray_begins_gets_the_handler_it_was_meant_for(
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray_engine, "watch_head", lambda _: HeadWatch("nobody:1"))
     monkeypatch.setattr(ray, "put", lambda value: value)
 
     def handler(number: int, frame: Any) -> None:
@@ -262,9 +266,10 @@ def test_that_ray_itself_is_gone_is_said_in_one_line(monkeypatch: pytest.MonkeyP
         raise BrokenPipeError("Broken pipe")
 
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
+    monkeypatch.setattr(ray_engine, "watch_head", lambda _: HeadWatch("nobody:1"))
     monkeypatch.setattr(ray, "put", lambda value: value)
     engine = RayEngine(HonestPlayer)
-    words = r"^Ray has ended on this machine \(Broken pipe\): .* train --resume$"
+    words = r"^Ray has ended on this machine \(Broken pipe\): see its logs in \S+$"
     for name in ("wait", "put"):
         monkeypatch.setattr(ray, name, fail)
     worker = SimpleNamespace(play=SimpleNamespace(remote=fail))
@@ -273,5 +278,5 @@ def test_that_ray_itself_is_gone_is_said_in_one_line(monkeypatch: pytest.MonkeyP
         lambda: engine.put(snapshot(1)),
         lambda: engine.submit(worker, Order(1), 1),
     ):
-        with pytest.raises(UserError, match=words):
+        with pytest.raises(PlayFailedError, match=words):
             use()

@@ -30,7 +30,7 @@ from tempest_agent.distributed.snapshot import Snapshot
 from tempest_agent.errors import UserError
 
 WAYS = {
-    "raises": r"actor 0 was lost 2 times in a row, .*because of: ValueError: tilt; repair the cause",
+    "raises": r"actor 0 was lost 2 times in a row, .*because of: ValueError: tilt; repair the",
     "hangs": r"actor 0 was lost 2 times in a row, .*because of: no answer within 900 s",
     "ends": "the head is lost",
     "full": "no room for weights",

@@ -1,0 +1,168 @@
+"""A run and a sweep on a real cluster, somebody else's, whose head is killed."""
+
+from __future__ import annotations
+
+import csv
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from inline_engine import InlineEngine
+from ray.cluster_utils import Cluster
+from test_distributed_ray import STORE, alive, descendants, eventually
+
+from tempest_agent.agent.trainer import Trainer
+from tempest_agent.distributed.games import RemoteGames
+
+TRAIN = """
+from tempest_agent import ray_head
+ray_head.GRACE = 2.0
+from tempest_agent.cli import main
+main()
+"""
+SWEEP = """
+import pathlib, sys
+sys.path.insert(0, sys.argv[1])
+from tempest_agent import ray_head
+ray_head.GRACE = 2.0
+from tempest_agent.errors import UserError
+from tempest_agent.sweep.ray_tasks import RayTasks
+from test_sweep_ray import SAVES, Steps
+task = Steps(pathlib.Path.cwd(), "runs", SAVES)
+try:
+    RayTasks(sys.argv[2]).run([task], lambda: None, lambda *_: sys.exit("the command failed"))
+except UserError as error:
+    sys.exit(str(error))
+"""
+"""One command, which writes ``began`` and, when it is asked to end, ``saved``."""
+
+SETTINGS = ("run.log_interval=256", "run.checkpoint_interval=1000000", "run.steps=4000000")
+
+
+class Program:
+    """A Python program at work in ``folder``."""
+
+    def __init__(self, folder: Path, text: str, *arguments: str) -> None:
+        folder.mkdir()
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", text, *arguments], cwd=folder, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        self.output = self.errors = ""
+
+    def until(self, has_come: Callable[[], bool]) -> None:
+        """Wait until it ``has_come`` so far."""
+        deadline = time.monotonic() + 400
+        while not has_come():
+            assert self.process.poll() is None, self.process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+    def ends(self) -> None:
+        self.output, self.errors = self.process.communicate(timeout=300)
+
+    @property
+    def last_line(self) -> str:
+        return self.errors.splitlines()[-1]
+
+
+class Killed:
+    """What a train and a sweep left and said after the head of their cluster was killed."""
+
+    def __init__(self, folder: Path) -> None:
+        # On a busy machine Ray's workers would else wait for everybody else.
+        os.environ.update({"RAY_worker_niceness": "0"})
+        head = {"num_cpus": 2, "object_store_memory": STORE}
+        before = set(descendants())
+        cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.address = cluster.address
+        arguments = ["train", "--config", "smoke", "--actors", "1", "--run-dir", "run"]
+        for each in SETTINGS:
+            arguments += ["--set", each]
+        self.folder = folder
+        self.sweep = Program(folder / "sweep", SWEEP, str(Path(__file__).parent), cluster.address)
+        self.train = Program(folder / "train", TRAIN, *arguments, "--ray-address", cluster.address)
+        try:
+            self.sweep.until((folder / "sweep" / "began").exists)
+            self.train.until(lambda: bool(self.logged_steps()))
+            cluster.head_node.kill_gcs_server()
+            self.sweep.ends()
+            self.train.ends()
+        finally:
+            self.sweep.process.kill()
+            self.train.process.kill()
+            self.processes = [pid for pid in descendants() if pid not in before and not helps(pid)]
+            cluster.shutdown()
+
+    @property
+    def run(self) -> Path:
+        return self.folder / "train" / "run"
+
+    def logged_steps(self) -> list[int]:
+        """Decisions of every line of the run's metrics."""
+        if not (self.run / "metrics.csv").exists():
+            return []
+        with (self.run / "metrics.csv").open(newline="") as file:
+            return [int(row["steps"]) for row in csv.DictReader(file) if row["steps"]]
+
+
+def helps(pid: int) -> bool:
+    """Whether it is one of the two helpers of a cluster that wait for its head for a minute."""
+    try:
+        return "Agent" in Path(f"/proc/{pid}/cmdline").read_text()
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
+    return Killed(tmp_path_factory.mktemp("killed"))
+
+
+@pytest.mark.timeout(900)
+def test_a_run_saves_says_so_and_can_go_on(killed: Killed) -> None:
+    train = killed.train
+    assert train.process.returncode == 2, train.errors
+    assert train.output == ""
+    assert "fault of tempest-agent" not in train.errors
+    resumed = Trainer.resume(
+        killed.run,
+        actors={"ray_address": ""},
+        games=lambda config: RemoteGames(config, InlineEngine),
+    )
+    assert train.last_line.startswith(
+        f"tempest-agent: the head of the Ray cluster at {killed.address} has not answered for "
+    )
+    assert train.last_line.endswith(
+        f"; saved run/checkpoints/step_{resumed.steps}.pt; "
+        "go on with: tempest-agent train --resume run"
+    )
+    # All that was played up to the end, in whole rounds.
+    assert resumed.steps >= max(killed.logged_steps())
+    assert resumed.steps % (16 * 16) == 0
+    replay = resumed.algorithm.replay
+    assert replay.filled == min(resumed.steps // 16, replay.length)
+    before = resumed.steps
+    resumed.algorithm.on_metrics = lambda _: resumed.request_stop()
+    assert resumed.run()["steps"] > before
+
+
+@pytest.mark.timeout(900)
+def test_a_sweep_lets_its_commands_save_and_says_how_to_go_on(killed: Killed) -> None:
+    sweep = killed.sweep
+    assert sweep.process.returncode == 1
+    assert sweep.last_line.startswith(
+        f"the head of the Ray cluster at {killed.address} has not answered for "
+    )
+    assert "--ray-address of another cluster" in sweep.last_line
+    assert (killed.folder / "sweep" / "saved").exists()
+
+
+@pytest.mark.timeout(900)
+def test_no_process_is_left_once_the_cluster_is_gone(killed: Killed) -> None:
+    assert killed.processes
+    eventually(lambda: not any(map(alive, killed.processes)), seconds=200.0)
