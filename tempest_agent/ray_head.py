@@ -60,7 +60,7 @@ class HeadWatch:
         self._closed.set()
 
     def look(self) -> bool:
-        """Knock once; whether somebody answers."""
+        """Knock once; whether somebody answers, or never has."""
         try:
             self._knock(self._address)
         except OSError as error:
@@ -71,7 +71,7 @@ class HeadWatch:
                     f"{silent:.0f} s ({one_line(error)}): the cluster was stopped, or the machine "
                     "of its head is lost"
                 )
-            return False
+            return self._answered is None
         self._answered, self._lost = self._clock(), ""
         return True
 

@@ -63,7 +63,7 @@ def test_a_head_that_comes_back_is_not_lost() -> None:
 def test_a_head_that_cannot_be_seen_from_here_is_not_lost() -> None:
     head = Head()
     head.answers = False
-    assert not head.looks(1000.0)
+    assert head.looks(1000.0)
     assert head.watch.lost == ""
 
 

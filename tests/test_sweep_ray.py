@@ -21,7 +21,8 @@ from tempest_agent.errors import UserError
 from tempest_agent.sweep import ray_tasks
 from tempest_agent.sweep.end_with import release, watch_over
 from tempest_agent.sweep.engine import Command, Task
-from tempest_agent.sweep.ray_tasks import KILLED, RayTasks, Sight, carry_out
+from tempest_agent.sweep.ray_tasks import RayTasks
+from tempest_agent.sweep.ray_worker import KILLED, Sight, carry_out
 
 BEGIN = """
 import os, pathlib, signal, sys, time

@@ -10,15 +10,12 @@ from __future__ import annotations
 
 import logging
 import math
-import signal
-import socket
-import subprocess
 import sys
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,18 +24,15 @@ from tempest_agent import ray_cluster
 from tempest_agent.errors import UserError, one_line
 from tempest_agent.ray_cluster import LOCAL, keeping_sigterm
 from tempest_agent.ray_head import HeadWatch, failing_as, watch_head
-from tempest_agent.sweep.end_with import release, watch_over
 from tempest_agent.sweep.engine import (
     POLL_SECONDS,
     Command,
     Task,
-    collected,
-    part_of,
     signals_interrupt,
     signals_seen,
 )
+from tempest_agent.sweep.ray_worker import KILLED, Outcome, Sight, carry_out
 
-KILLED = -signal.SIGKILL
 SIGHT = ".seen-by-all-"
 """How the name of the file begins that tells a worker whether it sees the folder."""
 RETRIES = 3
@@ -58,22 +52,6 @@ log = logging.getLogger("tempest_agent")
 
 class ClusterLostError(UserError):
     """Ray has ended here, or the head of its cluster is lost."""
-
-
-@dataclass(frozen=True)
-class Sight:
-    """What a worker must know of the driver: a file that both must see, and its Python."""
-
-    file: Path
-    python: str
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a command ended: its exit code; or the machine that does not see the folder."""
-
-    code: int
-    blind: str = ""
 
 
 @dataclass(frozen=True)
@@ -304,44 +282,6 @@ def connect(ray: Any, address: str) -> None:
             f"no Ray cluster at {address!r} ({one_line(error)[:200]}): start one with "
             "ray start --head, or give --ray-address local"
         ) from error
-
-
-def carry_out(command: Command, sight: Sight) -> Outcome:
-    """What a worker does: run ``command`` to its end, or until the task is cancelled."""
-    if not sight.file.exists():
-        return Outcome(KILLED, f"the machine {socket.gethostname()}")
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # As a shell starts its background jobs; but how Ray cancels a task is by this signal.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-    arguments = list(command.arguments)
-    if arguments[0] == sight.python:
-        arguments[0] = sys.executable  # Which may lie elsewhere here.
-    with part_of(command).open("wb") as output, command.log.open("ab") as errors:
-        process = subprocess.Popen(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=errors,
-            cwd=command.folder,
-            start_new_session=True,
-        )
-    watcher: subprocess.Popen[bytes] | None = None
-    stopped = False
-    while process.poll() is None:
-        try:
-            # Ray ends the children of a worker, but not of one that is killed.
-            watcher = watcher or watch_over(process)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(POLL_SECONDS)
-        except KeyboardInterrupt:  # How Ray cancels a task.
-            stopped = True
-            process.terminate()
-    if watcher is not None:
-        release(watcher)
-    code = collected(process, command)
-    if stopped:
-        raise KeyboardInterrupt
-    return Outcome(code)
 
 
 def _make_sight(folder: Path) -> Sight:

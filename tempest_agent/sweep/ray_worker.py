@@ -1,0 +1,67 @@
+"""What a Ray worker does with a command of a sweep."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tempest_agent.sweep.end_with import release, watch_over
+from tempest_agent.sweep.engine import POLL_SECONDS, Command, collected, part_of
+
+KILLED = -signal.SIGKILL
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What a worker must know of the driver: a file that both must see, and its Python."""
+
+    file: Path
+    python: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended: its exit code; or the machine that does not see the folder."""
+
+    code: int
+    blind: str = ""
+
+
+def carry_out(command: Command, sight: Sight) -> Outcome:
+    """What a worker does: run ``command`` to its end, or until the task is cancelled."""
+    if not sight.file.exists():
+        return Outcome(KILLED, f"the machine {socket.gethostname()}")
+    arguments = list(command.arguments)
+    if arguments[0] == sight.python:
+        arguments[0] = sys.executable  # Which may lie elsewhere here.
+    with part_of(command).open("wb") as output, command.log.open("ab") as errors:
+        process = subprocess.Popen(
+            arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            cwd=command.folder,
+            start_new_session=True,
+        )
+    watcher: subprocess.Popen[bytes] | None = None
+    stopped = False
+    while process.poll() is None:
+        try:
+            # Ray ends the children of a worker, but not of one that is killed.
+            watcher = watcher or watch_over(process)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(POLL_SECONDS)
+        except KeyboardInterrupt:  # How Ray cancels a task.
+            stopped = True
+            process.terminate()
+    if watcher is not None:
+        release(watcher)
+    code = collected(process, command)
+    if stopped:
+        raise KeyboardInterrupt
+    return Outcome(code)
