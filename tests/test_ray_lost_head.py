@@ -6,14 +6,14 @@ import csv
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from inline_engine import InlineEngine
+from processes import Process, below, eventually
 from ray.cluster_utils import Cluster
-from test_distributed_ray import STORE, alive, descendants, eventually
+from ray_pools import STORE
 
 from tempest_agent.agent.trainer import Trainer
 from tempest_agent.distributed.games import RemoteGames
@@ -56,11 +56,8 @@ class Program:
 
     def until(self, has_come: Callable[[], bool]) -> None:
         """Wait until it ``has_come`` so far."""
-        deadline = time.monotonic() + 400
-        while not has_come():
-            assert self.process.poll() is None, self.process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        eventually(lambda: has_come() or self.process.poll() is not None, seconds=400.0)
+        assert self.process.poll() is None, self.process.communicate()
 
     def ends(self) -> None:
         self.output, self.errors = self.process.communicate(timeout=300)
@@ -77,7 +74,7 @@ class Killed:
         # On a busy machine Ray's workers would else wait for everybody else.
         os.environ.update({"RAY_worker_niceness": "0"})
         head = {"num_cpus": 2, "object_store_memory": STORE}
-        before = set(descendants())
+        before = below(os.getpid())
         cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address = cluster.address
         arguments = ["train", "--config", "smoke", "--actors", "1", "--run-dir", "run"]
@@ -95,7 +92,9 @@ class Killed:
         finally:
             self.sweep.process.kill()
             self.train.process.kill()
-            self.processes = [pid for pid in descendants() if pid not in before and not helps(pid)]
+            self.processes = [
+                each for each in below(os.getpid()) if each not in before and not helps(each)
+            ]
             cluster.shutdown()
 
     @property
@@ -110,12 +109,9 @@ class Killed:
             return [int(row["steps"]) for row in csv.DictReader(file) if row["steps"]]
 
 
-def helps(pid: int) -> bool:
+def helps(process: Process) -> bool:
     """Whether it is one of the two helpers of a cluster that wait for its head for a minute."""
-    try:
-        return "Agent" in Path(f"/proc/{pid}/cmdline").read_text()
-    except FileNotFoundError:
-        return False
+    return "Agent" in process.read("cmdline")
 
 
 @pytest.fixture(scope="module")
@@ -165,4 +161,4 @@ def test_a_sweep_lets_its_commands_save_and_says_how_to_go_on(killed: Killed) ->
 @pytest.mark.timeout(900)
 def test_no_process_is_left_once_the_cluster_is_gone(killed: Killed) -> None:
     assert killed.processes
-    eventually(lambda: not any(map(alive, killed.processes)), seconds=200.0)
+    eventually(lambda: not any(each.alive for each in killed.processes))

@@ -36,6 +36,9 @@ def carry_out(command: Command, sight: Sight) -> Outcome:
     """What a worker does: run ``command`` to its end, or until the task is cancelled."""
     if not sight.file.exists():
         return Outcome(KILLED, f"the machine {socket.gethostname()}")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # So it is where a shell has started Ray in the background; Ray cancels a task through it.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     arguments = list(command.arguments)
     if arguments[0] == sight.python:
         arguments[0] = sys.executable  # Which may lie elsewhere here.
