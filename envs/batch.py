@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from .actions import NO_ACTIONS
 from .arcade.memory import RAM_DTYPE, RAM_SIZE, as_bytes
 from .arcade.randomness import STREAM_DTYPE
-from .features import NUM_FEATURES, as_floats
+from .feature_floats import as_floats
+from .feature_layout import NUM_FEATURES
 from .game_step import GAME_DTYPE, NOT_STARTED
 from .report import REPORT_ROWS
 from .seeds import Seeds, streams_for

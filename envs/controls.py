@@ -15,6 +15,7 @@ from .arcade.memory import (
     STATE_WARP,
     Ram,
 )
+from .arcade.player import player_alive
 
 ZAPS_PER_LEVEL = 2
 
@@ -26,12 +27,6 @@ _STATES_WITHOUT_INPUT = (
     STATE_END_LIFE,
     STATE_END_WAVE,
 )
-
-
-@rule
-def player_alive(ram: Ram) -> bool:
-    """Whether the player lives: bit 7 of the second lane byte marks a dead one."""
-    return bool(ram.player_lane_ccw < 0x80)
 
 
 @rule

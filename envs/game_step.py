@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from .arcade.compiled import int64, rule
 from .arcade.inputs import SPINNER_MAX, set_inputs
 from .arcade.memory import QUEUE_SLOTS, STATE_HIGH_SCORE_CHECK, Ram
+from .arcade.player import player_alive
 from .arcade.randomness import Source, draw
 from .arcade.score import SCORE_WRAP, score_of
 from .arcade.start import start_game
 from .arcade.tick import tick
-from .controls import needs_no_input, player_alive, zap_legal
+from .controls import needs_no_input, zap_legal
 from .feature_layout import MAX_INPUT_DELAY
 from .features import write_features
 from .outcome import DEATH_CAUSES, death_cause

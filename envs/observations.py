@@ -10,7 +10,8 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from .arcade.memory import RAM_SIZE, as_bytes
-from .features import NUM_FEATURES, as_floats
+from .feature_floats import as_floats
+from .feature_layout import NUM_FEATURES
 
 
 class Observation(ABC):

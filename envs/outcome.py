@@ -14,6 +14,7 @@ from .arcade.memory import (
     STATE_WARP,
     Ram,
 )
+from .motion import pulse_turns, signed_byte
 
 GRAB, PULSE, FUSE, ENEMY_SHOT, SPIKE = range(5)
 DEATH_CAUSES = ("grab", "pulsar", "fuseball", "enemy_shot", "spike")
@@ -21,17 +22,14 @@ DEATH_CAUSES = ("grab", "pulsar", "fuseball", "enemy_shot", "spike")
 
 _GRABBED = 0x80
 _FIRST_BOOM_STEP = 3
-_PULSE_TOP, _PULSE_BOTTOM = 15, -63
 
 
 @rule
 def _pulse_was_on(ram: Ram) -> bool:
     """Whether pulsars could kill in the tick just played: the clock moves on after the enemies."""
-    phase = int64(ram.pulse_phase)
-    step = int64(ram.pulse_step)
-    phase = phase - 256 if phase >= 128 else phase
-    step = step - 256 if step >= 128 else step
-    if phase >= _PULSE_TOP or phase < _PULSE_BOTTOM:
+    phase = signed_byte(int64(ram.pulse_phase))
+    step = signed_byte(int64(ram.pulse_step))
+    if pulse_turns(phase):
         step = -step
     return phase - step >= 0
 

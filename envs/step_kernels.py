@@ -11,8 +11,8 @@ from .arcade.compiled import int64, kernel, rule
 from .arcade.memory import RAM_DTYPE
 from .arcade.options import OPTIONS_DTYPE
 from .arcade.randomness import STREAM_DTYPE
+from .feature_floats import expect_floats, write_floats
 from .feature_layout import NUM_FEATURES
-from .features import expect_floats, write_floats
 from .game_step import (
     GAME_DTYPE,
     RUNNING,

@@ -16,7 +16,7 @@ from .arcade.memory import as_bytes
 from .backend import make_batch
 from .batch import NO_OUTPUT, StepOutput
 from .buffers import BufferPool
-from .features import NUM_FEATURES
+from .feature_layout import NUM_FEATURES
 from .free_memory import too_large
 from .information import cause_names, describe_games
 from .observations import observation_of

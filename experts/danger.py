@@ -19,12 +19,12 @@ from tempest_agent.envs.arcade.memory import (
     Ram,
 )
 from tempest_agent.envs.arcade.spawn import SPLIT_NEAR_RIM
+from tempest_agent.envs.motion import enemy_shot_speed, is_walker, kind_speed, ticks_to_depth
 
 from .fuseballs import forecast_fuseball, mark_spoke
 from .plan import HORIZON, LETHAL, Plan, mark
 from .pulsars import forecast_pulsar, forecast_pulse, mark_pulses
-from .scripts import RIM, RIM_END
-from .walkers import forecast_arrival, forecast_walker, kind_speed, ticks_to_depth
+from .walkers import forecast_arrival, forecast_walker
 from .weights import WeightsRecord
 
 CARGO_PULSARS = 2
@@ -32,16 +32,9 @@ CARGO_FUSEBALLS = 3
 
 
 @rule
-def is_walker(ram: Ram, slot: int) -> bool:
-    """Whether the enemy walks the rim.  Its program tells: a pulsar keeps its kind up there."""
-    return RIM <= int64(ram.enemy_script_pc[slot]) < RIM_END
-
-
-@rule
 def forecast_enemy_shots(ram: Ram, danger: Any) -> None:
     """Mark the one tick in which each enemy shot passes the rim."""
-    velocity = int64(ram.enemy_shot_speed_int) * 256 + int64(ram.enemy_shot_speed_frac)
-    speed = max(65536 - velocity, 1)
+    speed = enemy_shot_speed(ram)
     for slot in range(ENEMY_SHOT_SLOTS):
         depth = int64(ram.enemy_shot_depth[slot]) * 256 + int64(ram.enemy_shot_frac[slot])
         if depth < 256:

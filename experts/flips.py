@@ -1,29 +1,9 @@
-"""Flips: how many steps from lane to lane, and where an enemy lands."""
+"""Flips: where an enemy lands, and to which side the next one goes."""
 
 from __future__ import annotations
 
 from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import KIND_CCW, Ram
-
-
-@rule
-def flip_length(ram: Ram, pivot: int) -> int:
-    """Steps of a whole flip about spoke ``pivot``: 1 to 16."""
-    before = int64(ram.lane_angle[(pivot - 1) & 15])
-    steps = (before + 8 - int64(ram.lane_angle[pivot & 15])) & 15
-    return steps if steps else 16
-
-
-@rule
-def flip_steps_left(ram: Ram, slot: int) -> int:
-    """Steps that the flipping enemy in ``slot`` has still to go: 1 to 16.  Not for fuseballs."""
-    pivot = int64(ram.enemy_lane[slot]) & 15
-    angle = int64(ram.enemy_lane_ccw[slot]) & 15
-    if ram.enemy_kind[slot] & KIND_CCW:
-        steps = (angle - int64(ram.lane_angle[pivot])) & 15
-    else:
-        steps = (int64(ram.lane_angle[(pivot - 1) & 15]) + 8 - angle) & 15
-    return steps if steps else 16
 
 
 @rule

@@ -14,22 +14,10 @@ from tempest_agent.envs.arcade.memory import (
     RIM_DEPTH,
     Ram,
 )
+from tempest_agent.envs.motion import kind_speed, roll_end, ticks_to_depth
 
 from .plan import HORIZON, LETHAL, mark_span
-from .scripts import FUSE_ROLL_WAITING
 from .waiting import queue_may_be_empty
-from .walkers import kind_speed, ticks_to_depth
-
-
-@rule
-def roll_end(ram: Ram, slot: int) -> int:
-    """The tick in which a rolling fuseball comes to rest: one step in four ticks."""
-    angle = int64(ram.enemy_lane_ccw[slot]) & 7
-    steps = angle if int64(ram.enemy_kind[slot]) & KIND_CCW else 8 - angle
-    first = 3
-    if ram.enemy_script_pc[slot] == FUSE_ROLL_WAITING:
-        first = int64(ram.enemy_loop[slot]) - 1
-    return first + 4 * (max(steps, 1) - 1)
 
 
 @rule

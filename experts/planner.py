@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.compiled import kernel, rule
-from tempest_agent.envs.arcade.memory import LANES, RAM_DTYPE, STATE_PLAY
+from tempest_agent.envs.arcade.memory import LANES, OPEN_LANES, RAM_DTYPE, STATE_PLAY
 from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, Source
 
@@ -19,7 +19,6 @@ from .rollout import FOLLOW_EXPERT, Budget, BudgetRecord, roll_plan, steer
 from .scripted import decide, look_ahead, reseed
 from .weights import Weights, WeightsRecord
 
-OPEN_LANES = LANES - 1
 GOLDEN = 0x9E3779B97F4A7C15
 """Step between the seeds of a decision's random futures (the golden ratio's bits)."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import (
     FLAG_MOVING_DOWN,
@@ -13,15 +11,20 @@ from tempest_agent.envs.arcade.memory import (
     RIM_DEPTH,
     Ram,
 )
+from tempest_agent.envs.motion import (
+    flip_length,
+    flip_steps_left,
+    kind_speed,
+    pulse_turns,
+    signed_byte,
+    ticks_to_depth,
+)
 
-from .flips import flip_landing, flip_length, flip_steps_left, next_direction
+from .flips import flip_landing, next_direction
 from .plan import HORIZON, LETHAL, Plan, mark, mark_span
 from .scripts import PULSAR_LINGERS, PULSAR_MOVED, PULSAR_STARTS
 from .waiting import queue_may_be_empty
-from .walkers import GRAB_TICKS, kind_speed, ticks_to_depth
-
-PULSE_TOP = 15
-PULSE_BOTTOM = -63
+from .walkers import GRAB_TICKS
 
 
 @rule
@@ -31,8 +34,8 @@ def forecast_pulse(ram: Ram, plan: Plan) -> None:
     Bit k of ``pulse_on``: the pulse kills in tick k.  Bit k of ``pulse_quiet``: a pulsar may
     start a flip in tick k, as the pulse is off then and four steps later.
     """
-    pulse = int64(np.int8(ram.pulse_phase))
-    step = int64(np.int8(ram.pulse_step))
+    pulse = signed_byte(int64(ram.pulse_phase))
+    step = signed_byte(int64(ram.pulse_step))
     on = 0
     quiet = 0
     for tick in range(HORIZON):
@@ -41,7 +44,7 @@ def forecast_pulse(ram: Ram, plan: Plan) -> None:
         elif (pulse + 4 * step) & 0x80:
             quiet |= 1 << tick
         pulse += step
-        if pulse >= PULSE_TOP or pulse < PULSE_BOTTOM:
+        if pulse_turns(pulse):
             step = -step
     plan.pulse_on = on
     plan.pulse_quiet = quiet

@@ -14,8 +14,8 @@ from tempest_agent.envs.arcade.memory import (
     RIM_DEPTH,
     Ram,
 )
+from tempest_agent.envs.motion import is_walker
 
-from .danger import is_walker
 from .flips import next_direction
 from .plan import Plan
 from .weights import WeightsRecord

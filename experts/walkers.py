@@ -6,8 +6,9 @@ from typing import Any
 
 from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import KIND_CCW, KIND_FLIPPING, RIM_DEPTH, Ram
+from tempest_agent.envs.motion import flip_length, flip_steps_left, kind_speed, ticks_to_depth
 
-from .flips import flip_landing, flip_length, flip_steps_left, next_direction
+from .flips import flip_landing, next_direction
 from .plan import HORIZON, LETHAL, mark_span
 from .scripts import RIM_WAITING, STEP8_FLIPPING, STEP8_MOVING, STRAIGHT, STRAIGHT_END
 
@@ -40,22 +41,6 @@ def forecast_walker(ram: Ram, slot: int, danger: Any) -> None:
         tick = last + (flip_length(ram, pivot) + steps - 1) // steps
         lane = pivot if ccw else (lane - 1) & 15
         last = tick + GRAB_TICKS
-
-
-@rule
-def ticks_to_depth(ram: Ram, slot: int, speed: int, limit: int) -> int:
-    """The tick after whose move the climbing enemy is nearer than ``limit`` (8.8 depth)."""
-    depth = int64(ram.enemy_depth[slot]) * 256 + int64(ram.enemy_depth_frac[slot])
-    if depth - speed < limit:
-        return 0
-    return (depth - limit) // speed
-
-
-@rule
-def kind_speed(ram: Ram, kind: int) -> int:
-    """Depth that an enemy of ``kind`` climbs per tick, in 1/256; at least 1."""
-    velocity = int64(ram.speed_int[kind]) * 256 + int64(ram.speed_frac[kind])
-    return max(65536 - velocity, 1)
 
 
 @rule

@@ -599,9 +599,10 @@ def test_program_addresses() -> None:
     starts = {
         "P_SPIKER": 0x00, "P_STRAIGHT": 0x07, "P_STEP8_FLIP": 0x0B, "P_SPIRAL": 0x19,
         "P_SPIRAL_ALTERNATE": 0x24, "P_RIM": 0x42, "P_SPIKE_RIDER": 0x53, "P_FUSE": 0x61,
-        "P_FUSE_ROLL": 0x67, "P_PULSAR": 0x72, "P_AVOIDER": 0x87, "P_END": 0x98,
+        "P_FUSE_ROLL": 0x67, "P_PULSAR": 0x72, "P_AVOIDER": 0x87,
     }  # fmt: skip
     assert {name: getattr(programs, name) for name in starts} == starts
+    assert len(programs.CODE) == 0x98
 
 
 def test_a_rim_walker_stands_four_ticks_and_then_flips() -> None:

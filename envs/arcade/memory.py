@@ -266,6 +266,8 @@ ENEMY_SHOT_SLOTS = 4
 BOOM_SLOTS = 8
 QUEUE_SLOTS = 64
 LANES = 16
+OPEN_LANES = LANES - 1
+"""Lanes of a well with two ends."""
 
 
 def name_of(address: int) -> str:

@@ -18,6 +18,7 @@ DEAD_HIDDEN = 0x81
 
 @rule
 def player_alive(ram: Ram) -> bool:
+    """Whether the player lives: bit 7 of the second lane byte marks a dead one."""
     return (ram.player_lane_ccw & 0x80) == 0
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .memory import KIND_NAMES, LANES
+from .programs import PROGRAM_STARTS
 
 _DATA = Path(__file__).resolve().parent / "data"
 _WAVES: dict[str, Any] = json.loads((_DATA / "waves.json").read_text("utf-8"))
@@ -22,14 +23,6 @@ _WELLS: dict[str, Any] = json.loads((_DATA / "wells.json").read_text("utf-8"))
 LEVELS_WITH_OWN_WAVE = 98
 """From level index 98 (level 99) on, each set-up draws one of the levels 65 to 96."""
 
-_PROGRAM_START = {
-    "STRAIGHT": 0x07,
-    "STEP8_FLIP": 0x0B,
-    "SPIRAL": 0x19,
-    "SPIRAL_ALTERNATE": 0x24,
-    "SPIKE_RIDER": 0x53,
-    "AVOIDER": 0x87,
-}
 _CARGO = {"flippers": 1, "pulsars": 2, "fuseballs": 3}
 
 # Columns of WAVES.
@@ -78,7 +71,7 @@ def _wave_row(level: dict[str, Any]) -> list[int]:
         level["hit_range"]["enemy_shot"],
         level["enemy_shot_slots"] - 1,
         level["enemy_shot_holdoff"],
-        _PROGRAM_START[level["flipper_program"]],
+        PROGRAM_STARTS[level["flipper_program"]],
         level["rim_flip_steps_per_tick"],
         *(_CARGO[content] for content in level["tanker_content_table"]),
         pulsar["potency_depth"],

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arcade.compiled import kernel
+from ..arcade.player import player_alive
 from ..arcade.randomness import draw
 from ..arcade.score import score_of
 from ..arcade.start import set_up_game
-from ..controls import needs_no_input, player_alive
+from ..controls import needs_no_input
 from ..game_step import (
     begin_record,
     begin_step,

@@ -24,7 +24,7 @@ from tempest_agent.envs.arcade.compiled import int64, kernel
 from tempest_agent.envs.arcade.inputs import set_inputs
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.batch import NO_OUTPUT, GameBatch, rows_of
-from tempest_agent.envs.features import NUM_FEATURES
+from tempest_agent.envs.feature_layout import NUM_FEATURES
 from tempest_agent.envs.game_step import FIRE, ZAP
 from tempest_agent.envs.settings import GameSettings
 from tempest_agent.envs.step_kernels import step_games
