@@ -1,4 +1,7 @@
-"""What the observation tells of the whole game: player, level, clocks, crowd, pending inputs."""
+"""What the observation tells of the whole game: player, level, clocks, crowd, pending inputs.
+
+Each part is written from index ``g`` on, and tells where the next one begins.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ from .arcade.programs import (
 )
 from .controls import ZAPS_PER_LEVEL, anybody_alive, zap_legal
 from .feature_codes import FULL, flag, share, soon
-from .feature_layout import GLOBALS_START, MAX_INPUT_DELAY
+from .feature_layout import MAX_INPUT_DELAY
 from .motion import PULSE_BOTTOM, enemy_shot_speed, is_walker, kind_speed, signed_byte
 
 _PROGRAM_STARTS = np.array(
@@ -63,7 +66,7 @@ def _ticks_until_pulse(ram: Ram) -> int:
 
 
 @rule
-def _player(ram: Ram, out: NDArray[np.int8], g: int) -> int:
+def write_player(ram: Ram, out: NDArray[np.int8], g: int) -> int:
     """The player's life, place, shots and superzapper."""
     lane = int64(ram.player_lane)
     out[g] = flag(player_alive(ram))
@@ -94,7 +97,7 @@ def _player(ram: Ram, out: NDArray[np.int8], g: int) -> int:
 
 
 @rule
-def _level(ram: Ram, out: NDArray[np.int8], g: int) -> int:
+def write_level(ram: Ram, out: NDArray[np.int8], g: int) -> int:
     """The level's number, and its speeds, ranges and guns."""
     level = int64(ram.cur_wave) + 1
     out[g] = share(level, 99)
@@ -121,7 +124,7 @@ def _level(ram: Ram, out: NDArray[np.int8], g: int) -> int:
 
 
 @rule
-def _clocks(ram: Ram, out: NDArray[np.int8], g: int) -> int:
+def write_clocks(ram: Ram, out: NDArray[np.int8], g: int) -> int:
     """The pulse clock and what pulsars and fuseballs do on this level."""
     phase = signed_byte(int64(ram.pulse_phase))
     step = signed_byte(int64(ram.pulse_step))
@@ -140,7 +143,7 @@ def _clocks(ram: Ram, out: NDArray[np.int8], g: int) -> int:
 
 
 @rule
-def _crowd(ram: Ram, out: NDArray[np.int8], g: int) -> int:
+def write_crowd(ram: Ram, out: NDArray[np.int8], g: int) -> int:
     """How many there are: nymphs, enemies, walkers, explosions, spikes."""
     queue = int64(ram.queue_count)
     out[g] = share(queue, 16)
@@ -172,7 +175,7 @@ def _crowd(ram: Ram, out: NDArray[np.int8], g: int) -> int:
 
 
 @rule
-def _pending(
+def write_pending(
     spin: NDArray[np.int8], buttons: NDArray[np.uint8], delay: int, out: NDArray[np.int8], g: int
 ) -> None:
     """The inputs that are on their way."""
@@ -183,19 +186,3 @@ def _pending(
         out[here + 1] = int64(spin[tick]) * FULL // SPINNER_MAX
         out[here + 2] = flag(buttons[tick] & 1 != 0)
         out[here + 3] = flag(buttons[tick] & 2 != 0)
-
-
-@rule
-def write_globals(
-    ram: Ram,
-    pending_spin: NDArray[np.int8],
-    pending_buttons: NDArray[np.uint8],
-    input_delay: int,
-    out: NDArray[np.int8],
-) -> None:
-    """All that belongs to no lane; the arguments are those of ``features.write_features``."""
-    g = _player(ram, out, GLOBALS_START)
-    g = _level(ram, out, g)
-    g = _clocks(ram, out, g)
-    g = _crowd(ram, out, g)
-    _pending(pending_spin, pending_buttons, input_delay, out, g)

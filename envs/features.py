@@ -9,7 +9,13 @@ from .arcade.compiled import int64, kernel, rule
 from .arcade.memory import RAM_DTYPE, Ram
 from .feature_enemies import write_enemies
 from .feature_floats import as_floats
-from .feature_globals import write_globals
+from .feature_globals import (
+    write_clocks,
+    write_crowd,
+    write_level,
+    write_pending,
+    write_player,
+)
 from .feature_lanes import write_lanes, write_nymphs, write_shots
 from .feature_layout import (
     FEATURE_SCALE,
@@ -56,7 +62,12 @@ def write_features(
     write_enemies(ram, me, out)
     write_shots(ram, me, out)
     write_nymphs(ram, me, out)
-    write_globals(ram, pending_spin, pending_buttons, input_delay, out)
+    # Called from here one by one: through a function between, the compiler inlines less of them.
+    g = write_player(ram, out, GLOBALS_START)
+    g = write_level(ram, out, g)
+    g = write_clocks(ram, out, g)
+    g = write_crowd(ram, out, g)
+    write_pending(pending_spin, pending_buttons, input_delay, out, g)
 
 
 @kernel
