@@ -21,7 +21,8 @@ from tempest_agent.config import GameConfig
 from tempest_agent.envs.arcade import memory as m
 from tempest_agent.envs.arcade.compiled import kernel
 from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, draw
-from tempest_agent.envs.arcade.verify import load_recording, verify_recording
+from tempest_agent.envs.arcade.recording import load_recording
+from tempest_agent.envs.arcade.verify import verify_recording
 from tempest_agent.envs.batch import GameBatch
 from tempest_agent.envs.game_step import TERMINATED, TRUNCATED
 from tempest_agent.envs.mame import process

@@ -19,7 +19,7 @@ from reference.compare import Pair
 from reference.machine import Machine
 
 from tempest_agent.envs.arcade import memory
-from tempest_agent.envs.arcade.verify import NOT_READ, Recording, load_recording
+from tempest_agent.envs.arcade.recording import NOT_READ, Recording, load_recording
 
 RECORDINGS = [
     path

@@ -9,12 +9,8 @@ import numpy as np
 import pytest
 
 from tempest_agent.envs.arcade import memory as m
-from tempest_agent.envs.arcade.verify import (
-    RecordingError,
-    load_recording,
-    verify_files,
-    verify_recording,
-)
+from tempest_agent.envs.arcade.recording import RecordingError, load_recording
+from tempest_agent.envs.arcade.verify import verify_files, verify_recording
 
 RECORDINGS = sorted((Path(__file__).parent / "data" / "recordings").glob("*.npz"))
 

@@ -1,4 +1,4 @@
-"""Recordings of the real machine, in the form that ``arcade/verify.py`` reads.
+"""Recordings of the real machine, in the form that ``arcade/recording.py`` reads.
 
 A recording holds, for every tick, the RAM at its start, what the game read from its controls, and
 every byte it read from the POKEYs' random registers.  Each game is in it from the tick of its
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arcade import memory as m
-from ..arcade.verify import NOT_READ
+from ..arcade.recording import NOT_READ
 from ..settings import GameSettings
 from . import protocol
 from .batch import MameBatch

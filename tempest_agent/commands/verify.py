@@ -37,7 +37,8 @@ def verify(context: click.Context, /, traces: tuple[Path, ...], as_json: bool) -
         if not zipfile.is_zipfile(trace):
             raise UserError(f"{trace} is damaged or no recording: give .npz files of the recorder")
     with only_results_on_stdout():
-        from tempest_agent.envs.arcade.verify import RecordingError, verify_files
+        from tempest_agent.envs.arcade.recording import RecordingError
+        from tempest_agent.envs.arcade.verify import verify_files
 
         try:
             result = verify_files(traces)

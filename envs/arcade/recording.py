@@ -1,0 +1,178 @@
+"""Recordings of the real machine: what is in such a file, and whether it fits together.
+
+A recording holds the machine's RAM at the start of every tick, what the game read from its
+controls, and every random byte it drew.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import memory as m
+from .randomness import TAPE_SIZE
+
+NOT_READ = -999
+"""Marks a control that the game did not read in a tick."""
+
+_NOT_PLAY = np.array(
+    [0xC705, *range(0xCDA2, 0xCDAE), *range(0xAE20, 0xAE34), *range(0xA66C, 0xA69D)], np.uint16
+)
+"""Addresses of random reads that belong to the display, to checks or to the firework."""
+
+CURSOR_READ = 0xADCF
+SPINNER_CELL = 0x50
+
+_COVERED = np.zeros(256, np.bool_)
+_COVERED[
+    [
+        m.STATE_NEW_GAME,
+        m.STATE_NEW_LIFE,
+        m.STATE_PLAY,
+        m.STATE_END_LIFE,
+        m.STATE_PAUSE,
+        m.STATE_END_WAVE,
+        m.STATE_LEVEL_SELECT,
+        m.STATE_LEVEL_ENTRY,
+        m.STATE_NEW_LIFE_2,
+        m.STATE_WARP,
+    ]
+] = True
+
+
+class RecordingError(ValueError):
+    """A file that is no recording this project can read."""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One recording, its random bytes reduced to those that play reads."""
+
+    name: str
+    ram: NDArray[np.uint8]
+    spin: NDArray[np.int16]
+    latched: NDArray[np.int16]
+    held: NDArray[np.int16]
+    cursor: NDArray[np.int16]
+    """Second read of the knob in a level-select tick, by the display; -999: none."""
+    random_value: NDArray[np.uint8]
+    random_address: NDArray[np.uint16]
+    random_offset: NDArray[np.int64]
+    level_override: int
+    lives_poke: int
+    clear_every: int
+
+    @property
+    def in_game(self) -> NDArray[np.bool_]:
+        """Ticks of a running game, in states that the rules cover."""
+        running = (self.ram[:, 0x05] & 0xC0) == 0xC0
+        covered: NDArray[np.bool_] = running & _COVERED[self.ram[:, 0x00]]
+        return covered
+
+
+def load_recording(path: str | Path) -> Recording:
+    """Read a recording; raises ``RecordingError`` with the file's name where it is none."""
+    path = Path(path)
+    try:
+        with np.load(path, allow_pickle=False) as data:
+            arrays = {key: data[key] for key in data.files}
+    except (OSError, ValueError, EOFError) as error:
+        raise RecordingError(f"{path}: not a readable recording (.npz): {error}") from error
+    except Exception as error:  # zipfile and zlib raise their own families
+        raise RecordingError(f"{path}: damaged recording: {error}") from error
+    needed = {"meta", "ram", "seen_spin", "seen_latched", "seen_held", "random_value",
+              "random_pc", "random_offsets", "io_addr", "io_pc", "io_value", "io_write",
+              "io_offsets"}  # fmt: skip
+    missing = sorted(needed - set(arrays))
+    if missing:
+        raise RecordingError(f"{path}: not a recording of the machine: no array {missing[0]!r}")
+    ram = arrays["ram"]
+    if ram.dtype != np.uint8 or ram.ndim != 2 or ram.shape[1] != m.RAM_SIZE or len(ram) < 2:
+        raise RecordingError(f"{path}: array 'ram' must be uint8 of shape (ticks, 2048)")
+    meta = _check_arrays(path, arrays)
+    value, address, offset = _play_reads(arrays)
+    if np.diff(offset).max(initial=0) > TAPE_SIZE:
+        raise RecordingError(f"{path}: a tick reads more than {TAPE_SIZE} random bytes")
+    override = meta.get("level_override")
+    return Recording(
+        name=path.name,
+        ram=np.ascontiguousarray(ram),
+        spin=arrays["seen_spin"],
+        latched=arrays["seen_latched"],
+        held=arrays["seen_held"],
+        cursor=_cursor_reads(arrays, len(ram)),
+        random_value=value,
+        random_address=address,
+        random_offset=offset,
+        level_override=-1 if override is None else int(override),
+        lives_poke=int(meta.get("lives_poke") or 0),
+        clear_every=int(meta.get("clear_every") or 0),
+    )
+
+
+_EVENTS = {
+    "random_offsets": ("random_value", "random_pc"),
+    "io_offsets": ("io_addr", "io_pc", "io_value", "io_write"),
+}
+"""Arrays with an entry per event, by the array that says where each tick's events begin."""
+
+
+def _check_arrays(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
+    """Refuse arrays that do not fit each other; returns what ``meta`` says."""
+    ticks = len(arrays["ram"])
+    shapes = dict.fromkeys(("seen_spin", "seen_latched", "seen_held"), ticks)
+    for offsets, events in _EVENTS.items():
+        shapes[offsets] = ticks + 1
+        shapes.update(dict.fromkeys(events, arrays[events[0]].size))
+    for key, size in shapes.items():
+        array = arrays[key]
+        if array.shape != (size,) or array.dtype.kind not in "iub":
+            raise RecordingError(
+                f"{path}: array {key!r} is {array.dtype} of shape {array.shape}, "
+                f"but {size} whole numbers are needed; the file may be cut off"
+            )
+    for offsets, events in _EVENTS.items():
+        starts = arrays[offsets].astype(np.int64)
+        in_order = (np.diff(starts) >= 0).all()
+        if starts[0] != 0 or not in_order or starts[-1] != arrays[events[0]].size:
+            raise RecordingError(f"{path}: array {offsets!r} does not divide {events[0]!r}")
+    try:
+        meta = json.loads(str(arrays["meta"]))
+    except json.JSONDecodeError as error:
+        raise RecordingError(f"{path}: array 'meta' is not JSON: {error}") from error
+    numbers = ("level_override", "lives_poke", "clear_every")
+    if not isinstance(meta, dict) or not all(
+        isinstance(meta.get(key) or 0, int) for key in numbers
+    ):
+        raise RecordingError(f"{path}: array 'meta' must be an object with numbers in {numbers}")
+    return meta
+
+
+def _play_reads(
+    arrays: dict[str, Any],
+) -> tuple[NDArray[np.uint8], NDArray[np.uint16], NDArray[np.int64]]:
+    keep = ~np.isin(arrays["random_pc"], _NOT_PLAY)
+    kept_before = np.concatenate([[0], np.cumsum(keep)])
+    offset = kept_before[arrays["random_offsets"].astype(np.int64)]
+    return arrays["random_value"][keep], arrays["random_pc"][keep], offset
+
+
+def _cursor_reads(arrays: dict[str, Any], ticks: int) -> NDArray[np.int16]:
+    reads = np.flatnonzero(
+        (arrays["io_addr"] == SPINNER_CELL)
+        & (arrays["io_pc"] == CURSOR_READ)
+        & (arrays["io_write"] == 0)
+    )
+    of_tick = np.searchsorted(arrays["io_offsets"].astype(np.int64), reads, side="right") - 1
+    cursor = np.full(ticks, NOT_READ, np.int16)
+    for before, at, tick_before, tick_at in zip(
+        reads[:-1], reads[1:], of_tick[:-1], of_tick[1:], strict=True
+    ):
+        if tick_before == tick_at and before < at:
+            cursor[tick_at] = arrays["io_value"][at]
+    return cursor
