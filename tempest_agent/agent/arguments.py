@@ -113,6 +113,17 @@ def with_arguments(
         raise UserError(_in_argument_names(str(error), given)) from error
 
 
+def for_steps(config: Config, steps: int, exploration_fraction: float | None) -> Config:
+    """``config`` for a run of ``steps`` decisions.
+
+    Exploration falls over the share ``exploration_fraction`` of them, or as configured.
+    """
+    tree: dict[str, dict[str, Any]] = {"run": {"steps": steps}}
+    if exploration_fraction is not None:
+        tree["exploration"] = {"epsilon_steps": max(1, round(exploration_fraction * steps))}
+    return from_dict(tree, config)
+
+
 def network_settings(policy_kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """``policy_kwargs`` as settings of the network.
 

@@ -11,7 +11,6 @@ checkpoint taken in any callback continues exactly.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import pathlib
 from collections.abc import Callable, Mapping
@@ -20,15 +19,13 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from stable_baselines3.common.buffers import ReplayBuffer as SB3ReplayBuffer
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import MaybeCallback, RolloutReturn, TrainFreq
+from stable_baselines3.common.type_aliases import MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
-from tempest_agent.config import Config, from_dict
+from tempest_agent.config import Config
 from tempest_agent.errors import UserError
 
 from .arguments import (
@@ -36,6 +33,7 @@ from .arguments import (
     RateSchedule,
     base_config,
     checked_fraction,
+    for_steps,
     with_arguments,
 )
 from .collector import Collector
@@ -54,8 +52,8 @@ from .replay import ReplayBuffer
 from .replicas import ALONE, Replicas
 from .reporting import Reporting
 from .schedules import Schedules, Table
+from .updates import Update
 from .vector_adapter import as_vec_env
-from .whole_update import WholeUpdate
 
 log = logging.getLogger("tempest_agent")
 
@@ -126,8 +124,9 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
     learner: Learner
     collector: Collector
     replay: ReplayBuffer
-    whole_update: WholeUpdate | None
+    update: Update
     curriculum: Curriculum
+    owed: int
     _rates: Rates
 
     def __init__(
@@ -243,7 +242,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
                 "HybridDQN('MlpQPolicy', env)"
             )
         self.set_random_seed(config.run.seed)
-        self.schedules = self._make_schedules()
+        self.schedules = Schedules.of(self.config, self.rate_table)
         if config.network.encoder == "lanes" and not self.layout.lane_features:
             raise UserError(
                 f"LaneQPolicy needs Tempest's features, and the observation is "
@@ -270,13 +269,6 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         if hasattr(self, "curriculum"):
             self.curriculum.schedules = schedules
 
-    def _make_schedules(self) -> Schedules:
-        schedules = Schedules.of(self.config)
-        if self.rate_table is None:
-            return schedules
-        table = dataclasses.replace(self.rate_table, last=self.config.run.steps)
-        return dataclasses.replace(schedules, learning_rate=table)
-
     def _setup_learn(
         self,
         total_timesteps: int,
@@ -288,7 +280,8 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         if self.env is None:
             raise UserError("the model has no environment to learn in; call set_env(env) first")
         if reset_num_timesteps:
-            self._plan(total_timesteps)
+            self.config = for_steps(self.config, total_timesteps, self.exploration_fraction)
+            self.schedules = Schedules.of(self.config, self.rate_table)
         begins = reset_num_timesteps or self._last_obs is None
         if begins:
             # SB3 resets the games now; no return may reach from the old games into the new.
@@ -303,47 +296,11 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
                 self.games.begin(self._last_obs)
         return result
 
-    def _plan(self, total_timesteps: int) -> None:
-        """Schedules of a run of ``total_timesteps`` decisions."""
-        run = {"steps": total_timesteps}
-        tree: dict[str, dict[str, Any]] = {"run": run}
-        if self.exploration_fraction is not None:
-            steps = max(1, round(self.exploration_fraction * total_timesteps))
-            tree["exploration"] = {"epsilon_steps": steps}
-        self.config = from_dict(tree, self.config)
-        self.schedules = self._make_schedules()
-
     @property
     def exploration_rate(self) -> float:
         """Exploration rate of the least curious environment."""
         lowest = self.config.exploration.epsilon_min
         return max(self.schedules.epsilon(self.num_timesteps), lowest)
-
-    def predict(
-        self,
-        observation: NDArray[Any] | dict[str, NDArray[Any]],
-        state: tuple[NDArray[Any], ...] | None = None,
-        episode_start: NDArray[Any] | None = None,
-        deterministic: bool = False,
-    ) -> tuple[Any, tuple[NDArray[Any], ...] | None]:
-        """What to do.
-
-        Args:
-            observation: one ``(...)`` or N ``(N, ...)``, as the environment gives them.
-            state: comes back as it is.
-            episode_start: not used.
-            deterministic: the greedy action; otherwise, as in SB3's DQN, a random one at
-                ``exploration_rate``.
-
-        Returns:
-            One action, or N: an array where an action is one, else a list; and ``state``.
-        """
-        if not deterministic and np.random.rand() < self.exploration_rate:
-            if not self.policy.is_vectorized_observation(observation):
-                return self.action_space.sample(), state
-            drawn = [self.action_space.sample() for _ in observation]
-            return (np.array(drawn) if self.action_space.shape else drawn), state
-        return self.policy.predict(observation, state, episode_start, deterministic)
 
     def _move_to(self, env: VecEnv) -> None:
         self.env, self.n_envs = env, env.num_envs
@@ -354,38 +311,6 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
     def _go_on_from(self, observation: NDArray[Any] | None) -> None:
         """What SB3 believes was seen last; it resets the environments where that is None."""
         self._last_obs = observation
-
-    def collect_rollouts(
-        self,
-        env: VecEnv,
-        callback: BaseCallback,
-        train_freq: TrainFreq,
-        replay_buffer: SB3ReplayBuffer,
-        action_noise: ActionNoise | None = None,
-        learning_starts: int = 0,
-        log_interval: int | None = None,
-    ) -> RolloutReturn:
-        """Play and store one decision of every game, then call the callbacks."""
-        if self.owed:
-            # The checkpoint we came from was taken between a decision and its updates.
-            self.train(self.owed, self.batch_size)
-        callback.on_rollout_start()
-        step = self.num_timesteps
-        self.collector.collect(self.expert_ratio(step), self.curriculum.epsilon(step))
-        self.num_timesteps += env.num_envs * self.replicas.size
-        self.vector_steps += 1
-        self.curriculum.observe(self.num_timesteps, self.collector, self.teacher_score)
-        if self.vector_steps % self.config.learner.train_freq == 0:
-            self.owed = self.config.learner.gradient_steps
-        every = self.config.run.log_interval
-        if self.num_timesteps // every != step // every:
-            self.write_metrics()
-        # SB3's callbacks read these by name.
-        infos, dones, rewards = self._count_episodes()
-        callback.update_locals(locals())
-        going_on = callback.on_step()
-        callback.on_rollout_end()
-        return RolloutReturn(env.num_envs, 1, going_on)
 
     def train(self, gradient_steps: int, batch_size: int) -> None:
         """The updates that the last decisions have earned, once there is enough to learn from."""
@@ -400,7 +325,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         remedies = self.guard.remedies
         self.learner.target_clip = remedies.target_clip
         for _ in range(remedies.updates(due)):
-            rows, errors = self._update(
+            rows, errors = self.update(
                 batch_size * remedies.accumulation,
                 curriculum.schedules.importance(step),
                 self.learning_rate_at(step),
@@ -409,17 +334,6 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             )
             self.replay.update_priorities(rows, errors)
         self._n_updates = self.learner.updates
-
-    def _update(
-        self, count: int, importance: float, rate: float, imitation: float, accumulation: int
-    ) -> tuple[Any, Any]:
-        """One update; the rows that it drew and their absolute errors."""
-        if self.whole_update is not None:
-            return self.whole_update(count, importance, rate, imitation, accumulation)
-        batch = self.replay.sample(count, importance)
-        errors = self.learner.update(batch, rate, imitation, accumulation)
-        self.learner.record_ages(self.replay.ages(batch.rows), self.learner.metrics)
-        return batch.rows, errors
 
     def learning_rate_at(self, step: int) -> float:
         """Step size after ``step`` decisions: that of the schedule, lowered by the guard."""
@@ -435,6 +349,3 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             return 0.0
         floor = self.config.learner.imitation_floor
         return gate(self.collector.free_score, self.teacher_score, floor)
-
-    def dump_logs(self) -> None:
-        """SB3 asks for a line by number of episodes; ours come by number of decisions."""

@@ -1,9 +1,17 @@
-"""The environments of ``HybridDQN``, and replay and drivers that fit them."""
+"""The environments of ``HybridDQN``, replay and drivers that fit them, and their turns of play."""
 
 from __future__ import annotations
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.buffers import ReplayBuffer as SB3ReplayBuffer
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.noise import ActionNoise
+from stable_baselines3.common.type_aliases import RolloutReturn, TrainFreq
+from stable_baselines3.common.vec_env import VecEnv
 
 from tempest_agent.errors import UserError
 
@@ -15,8 +23,8 @@ from .games_in_play import GamesInPlay, PlayedElsewhere, Source
 from .rates import Rates
 from .replay_storage import make_replay
 from .run_seeds import seeds_of
+from .updates import make_update
 from .vector_adapter import as_vec_env
-from .whole_update import WholeUpdate
 
 if TYPE_CHECKING:
     from .hybrid_dqn import HybridDQN
@@ -30,7 +38,7 @@ class Playing:
         config, layout, num_games = self.config, self.layout, self.games.num_games
         replay_seed, drivers_seed = seeds_of(config.run.seed)
         self.replay = make_replay(config, layout, num_games, replay_seed, self.device)
-        self.whole_update = WholeUpdate.of(self.learner, self.replay)
+        self.update = make_update(self.learner, self.replay)
         rank, size = self.replicas.rank, self.replicas.size
         self.replay.highest = self.replicas.highest
         drivers = Drivers(
@@ -54,6 +62,64 @@ class Playing:
         if isinstance(self.games, PlayedElsewhere):
             return self.games.source(self.learner, drivers)
         return GamesInPlay(self.games, self.learner.act, self.teacher, drivers)
+
+    def collect_rollouts(  # type: ignore[misc]
+        self: HybridDQN,
+        env: VecEnv,
+        callback: BaseCallback,
+        train_freq: TrainFreq,
+        replay_buffer: SB3ReplayBuffer,
+        action_noise: ActionNoise | None = None,
+        learning_starts: int = 0,
+        log_interval: int | None = None,
+    ) -> RolloutReturn:
+        """Play and store one decision of every game, then call the callbacks."""
+        if self.owed:
+            # The checkpoint we came from was taken between a decision and its updates.
+            self.train(self.owed, self.batch_size)
+        callback.on_rollout_start()
+        step = self.num_timesteps
+        self.collector.collect(self.expert_ratio(step), self.curriculum.epsilon(step))
+        self.num_timesteps += env.num_envs * self.replicas.size
+        self.vector_steps += 1
+        self.curriculum.observe(self.num_timesteps, self.collector, self.teacher_score)
+        if self.vector_steps % self.config.learner.train_freq == 0:
+            self.owed = self.config.learner.gradient_steps
+        every = self.config.run.log_interval
+        if self.num_timesteps // every != step // every:
+            self.write_metrics()
+        # SB3's callbacks read these by name.
+        infos, dones, rewards = self._count_episodes()
+        callback.update_locals(locals())
+        going_on = callback.on_step()
+        callback.on_rollout_end()
+        return RolloutReturn(env.num_envs, 1, going_on)
+
+    def predict(  # type: ignore[misc]
+        self: HybridDQN,
+        observation: NDArray[Any] | dict[str, NDArray[Any]],
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[Any] | None = None,
+        deterministic: bool = False,
+    ) -> tuple[Any, tuple[NDArray[Any], ...] | None]:
+        """What to do.
+
+        Args:
+            observation: one ``(...)`` or N ``(N, ...)``, as the environment gives them.
+            state: comes back as it is.
+            episode_start: not used.
+            deterministic: the greedy action; otherwise, as in SB3's DQN, a random one at
+                ``exploration_rate``.
+
+        Returns:
+            One action, or N: an array where an action is one, else a list; and ``state``.
+        """
+        if not deterministic and np.random.rand() < self.exploration_rate:
+            if not self.policy.is_vectorized_observation(observation):
+                return self.action_space.sample(), state
+            drawn = [self.action_space.sample() for _ in observation]
+            return (np.array(drawn) if self.action_space.shape else drawn), state
+        return self.policy.predict(observation, state, episode_start, deterministic)
 
     def set_env(self: HybridDQN, env: Any, force_reset: bool = True) -> None:  # type: ignore[misc]
         """Go on in ``env``, whose games begin anew at the next ``learn``.

@@ -88,3 +88,6 @@ class Reporting:
     def _restart_rates(self: HybridDQN) -> None:  # type: ignore[misc]
         """Speeds are of the time since now."""
         self._rates.restart(self.num_timesteps, self.collector.history.frames, self.learner.updates)
+
+    def dump_logs(self: HybridDQN) -> None:  # type: ignore[misc]
+        """SB3 asks for a line by number of episodes; ours come by number of decisions."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from tempest_agent.config import Config
@@ -82,14 +82,16 @@ class Schedules:
     n_steps: Ramp
 
     @staticmethod
-    def of(config: Config) -> Schedules:
-        """The schedules that ``config`` describes."""
+    def of(config: Config, rates: Table | None = None) -> Schedules:
+        """The schedules that ``config`` describes; ``rates`` are step sizes in place of its own."""
         learner, teacher = config.learner, config.teacher
         exploration, replay, run = config.exploration, config.replay, config.run
         rate = learner.learning_rate
         hold = int(run.steps * learner.learning_rate_hold)
         return Schedules(
-            learning_rate=Ramp(
+            learning_rate=replace(rates, last=run.steps)
+            if rates is not None
+            else Ramp(
                 rate,
                 rate * learner.learning_rate_floor,
                 hold,

@@ -23,7 +23,9 @@ from .collected import Collected, Sums
 from .device_replay import DeviceReplay
 from .flat_weights import FlatWeights
 from .inference import InferenceCopy
-from .learner import BatchRows, Learner
+from .learner import Learner
+from .objective import BatchRows
+from .update_figures import record_ages, record_rows, record_step
 
 WARM_UP = 3
 """Updates that are made without a recording: kernels compile, and libraries take their memory."""
@@ -234,7 +236,7 @@ class WholeUpdate:
         learner = self.learner
         batch = self.replay.assembled(rows, weights)
         ready = learner.rows(batch, figures, learner.fast_online.inputs)
-        learner.record_ages(self.replay.ages(rows), figures)
+        record_ages(self.replay.ages(rows), learner.replicas.size, figures)
         return ready, ready.usable.sum().clamp(min=1.0)
 
     def _loss(
@@ -252,7 +254,7 @@ class WholeUpdate:
         fractions = network.distribution.draw_fractions(len(rows.target), self.device)
         heads = network(rows.observation, fractions)
         gate = imitation if form is not None and form.imitates else 0.0
-        return learner.loss(network, rows, heads, fractions, gate, labels, figures)
+        return learner.objective.loss(network, rows, heads, fractions, gate, labels, figures)
 
     @torch.no_grad()
     def _finished(
@@ -267,9 +269,10 @@ class WholeUpdate:
         learner, figures, whole = self.learner, Collected(), BatchRows(*rows)
         predicted = torch.cat([predicted for predicted, _ in losses])
         each = torch.cat([each for _, each in losses])
-        learner.record(whole, predicted, each, figures)
+        setting = learner.learner
+        record_rows(whole, predicted, each, setting.value_rescaling, figures)
         taken = self._flat.step(gradients, rate, share)
-        learner.record_step(taken.norm, taken.group_norms, taken.took, figures)
+        record_step(taken.norm, taken.group_norms, taken.took, setting.max_grad_norm, figures)
         if self._sums is not None:
             self._sums.add(torch.cat([*tables, figures.table()], dim=1))
         return (predicted - whole.target).abs(), taken.took
@@ -284,9 +287,11 @@ class WholeUpdate:
         piece = BatchRows(*(column[: len(losses[0][0])] for column in rows))
         self._losses(piece, self._settings[1], labels, each)
         predicted, loss = losses[0]
-        self.learner.record(piece, predicted, loss, last)
+        setting = self.learner.learner
+        record_rows(piece, predicted, loss, setting.value_rescaling, last)
         one = torch.ones((), device=self.device)
-        self.learner.record_step(one, dict.fromkeys(self._flat.groups, one), one, last)
+        groups = dict.fromkeys(self._flat.groups, one)
+        record_step(one, groups, one, setting.max_grad_norm, last)
         return [*first.names, *each.names * len(losses), *last.names]
 
     def give_figures(self) -> None:
