@@ -11,7 +11,6 @@ checkpoint taken in any callback continues exactly.
 
 from __future__ import annotations
 
-import logging
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -54,8 +53,6 @@ from .reporting import Reporting
 from .schedules import Schedules, Table
 from .updates import Update
 from .vector_adapter import as_vec_env
-
-log = logging.getLogger("tempest_agent")
 
 
 class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):

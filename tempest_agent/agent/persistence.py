@@ -1,7 +1,6 @@
 """Saving and loading of ``HybridDQN``, under SB3's names and without pickle.
 
-Files are the checkpoints of ``checkpoint``: tensors and plain values.  Optimiser state belongs to
-the weights it was made with: where weights are put in without it, moments begin at zero.
+Files are the checkpoints of ``checkpoint``: tensors and plain values.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import json
 import pathlib
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,23 +18,19 @@ import torch
 from numpy.typing import NDArray
 from typing_extensions import Self
 
-from tempest_agent.config import ConfigError, from_dict, to_dict
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.config import to_dict
+from tempest_agent.errors import UserError
 
 from .checkpoint import read_checkpoint, read_replay, write_checkpoint, write_replay
 from .env_games import EnvGames
-from .networks import Layout
-from .policies import policy_name
+from .loading import SUFFIX, existing, load_model
+from .parameters import PARAMETERS, parameters_of, put_parameters
 from .schedules import Schedules, Table
-from .space_data import space_from, space_to
-from .vec_env import action_space, observation_space
+from .space_data import space_to
 
 if TYPE_CHECKING:
     from .hybrid_dqn import HybridDQN
 
-SUFFIX = ".pt"
-NETWORKS = ("online", "target", "average")
-OPTIMIZER = "optimizer"
 _REPLAY_STAMP = "replay"
 
 
@@ -170,7 +165,7 @@ class Persistence:
             from stable_baselines3.common.utils import get_system_info
 
             get_system_info()
-        model: Any = _load(cls, _existing(pathlib.Path(path)), env, device, kwargs)
+        model: Any = load_model(cls, existing(pathlib.Path(path)), env, device, kwargs)
         loaded: Self = model
         return loaded
 
@@ -179,8 +174,7 @@ class Persistence:
 
         ``average`` is the one that plays.
         """
-        state = self.learner.state_dict()
-        return {name: _copied(state[name]) for name in (*NETWORKS, OPTIMIZER)}
+        return parameters_of(self.learner)
 
     def set_parameters(  # type: ignore[misc]
         self: HybridDQN,
@@ -205,29 +199,9 @@ class Persistence:
         if isinstance(load_path_or_dict, Mapping):
             given = dict(load_path_or_dict)
         else:
-            content = read_checkpoint(_existing(pathlib.Path(load_path_or_dict)))["learner"]
-            given = {name: content[name] for name in (*NETWORKS, OPTIMIZER) if name in content}
-        known = {*NETWORKS, OPTIMIZER}
-        missing = known - given.keys() if exact_match else set[str]()
-        if given.keys() - known or missing or not given.keys() & set(NETWORKS):
-            raise UserError(
-                f"parameters {sorted(map(str, given))}: {', '.join(sorted(known))} are needed "
-                "(with exact_match=False at least one network)"
-            )
-        own = self.learner.state_dict()
-        leader = next(given[name] for name in NETWORKS if name in given)
-        for name in NETWORKS:
-            weights = given.get(name, leader)
-            _check_shapes(name, weights, own[name])
-            own[name] = _copied(weights)
-        fresh = {"state": {}, "param_groups": own[OPTIMIZER]["param_groups"]}
-        own[OPTIMIZER] = _copied(given.get(OPTIMIZER, fresh))
-        before = _copied(self.learner.state_dict())
-        try:
-            self.learner.load_state_dict(own)
-        except (KeyError, TypeError, ValueError, RuntimeError) as error:
-            self.learner.load_state_dict(before)
-            raise UserError(f"the optimizer's state does not fit: {one_line(error)}") from error
+            content = read_checkpoint(existing(pathlib.Path(load_path_or_dict)))["learner"]
+            given = {name: content[name] for name in PARAMETERS if name in content}
+        put_parameters(self.learner, given, exact_match)
 
     def save_replay_buffer(  # type: ignore[misc]
         self: HybridDQN, path: str | pathlib.Path | io.BufferedIOBase
@@ -273,84 +247,3 @@ class Persistence:
             )
         self.replay.load(arrays, json.loads(str(arrays["state"])))
         self.replay.end_games(arrays["observation"], arrays["zap_legal"])
-
-
-def _load(
-    cls: Any, path: pathlib.Path, env: Any, device: torch.device | str, kwargs: dict[str, Any]
-) -> HybridDQN:
-    content = read_checkpoint(path)
-    try:
-        config = from_dict(content["config"])
-        layout = Layout(**content["layout"])
-        policy = policy_name(config.network.encoder)
-        model: HybridDQN = cls(
-            policy, env, config=config, device=device, _init_setup_model=False, **kwargs
-        )
-        saved = content.get("spaces")
-        if env is None:
-            model.observation_space = (
-                space_from(saved["observation"]) if saved else observation_space(layout)
-            )
-            model.action_space = space_from(saved["action"]) if saved else action_space()
-        if model.exploration_fraction is None:
-            model.exploration_fraction = content.get("exploration_fraction")
-        model.layout = layout
-        model._setup_model()
-        if model.layout != layout:
-            raise UserError(
-                f"{path} was trained on other observations or actions than {env} has; give an "
-                "environment like that one"
-            )
-        _fill(model, content, kwargs)
-    except (KeyError, TypeError, RuntimeError, ConfigError) as error:
-        raise UserError(
-            f"{path} does not fit this version of tempest-agent or the arguments given "
-            f"({one_line(error)}); use the version and settings that wrote it"
-        ) from error
-    return model
-
-
-def _fill(model: HybridDQN, content: dict[str, Any], kwargs: dict[str, Any]) -> None:
-    if content.get("player_only"):
-        model.set_parameters({"average": content["learner"]["average"]}, exact_match=False)
-        model.num_timesteps = int(content["step"])
-        return
-    planned, table = model.schedules, model.rate_table
-    model._load_counters(content)
-    if kwargs.get("learning_rate") is not None:
-        model.schedules = replace(model.schedules, learning_rate=planned.learning_rate)
-        model.rate_table = table
-    collector = content["collector"]
-    alike = collector is not None and model.env is not None
-    if alike and model.n_envs == int(content["config"]["run"]["num_envs"]):
-        model.collector.load_state_dict(collector, model.num_timesteps, with_games=False)
-        model.replay.load_random(content["replay"])
-        if content.get("curriculum"):
-            model.curriculum.load_state_dict(content["curriculum"])
-    if model.env is not None:
-        model._restart_rates()
-
-
-def _existing(path: pathlib.Path) -> pathlib.Path:
-    with_suffix = path.with_suffix(SUFFIX)
-    return with_suffix if not path.suffix and with_suffix.is_file() else path
-
-
-def _copied(value: Any) -> Any:
-    """A tree of tensors with tensors of its own."""
-    if isinstance(value, torch.Tensor):
-        return value.detach().clone()
-    if isinstance(value, Mapping):
-        return {key: _copied(item) for key, item in value.items()}
-    return [_copied(item) for item in value] if isinstance(value, list) else value
-
-
-def _check_shapes(name: str, given: Mapping[str, Any], own: Mapping[str, Any]) -> None:
-    for key in sorted(given.keys() | own.keys()):
-        theirs = tuple(given[key].shape) if key in given else "nothing"
-        ours = tuple(own[key].shape) if key in own else "nothing"
-        if theirs != ours:
-            raise UserError(
-                f"the weights of {name} do not fit: {key} is {theirs}, this network has {ours}; "
-                "make the model with the same policy_kwargs and spaces"
-            )

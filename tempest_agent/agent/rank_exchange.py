@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from tempest_agent.config import Config, to_dict
 
+from .parameters import PARAMETERS
 from .rank_states import merge, merge_arrays, own_part, split, split_arrays
 
 if TYPE_CHECKING:
     from .hybrid_dqn import HybridDQN
-
-NETWORKS = ("online", "target", "average", "optimizer")
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -61,5 +60,5 @@ def share_networks(algorithm: HybridDQN) -> None:
     if algorithm.replicas.size == 1:
         return
     state = algorithm.learner.state_dict()
-    networks = algorithm.replicas.broadcast({name: state[name] for name in NETWORKS})
+    networks = algorithm.replicas.broadcast({name: state[name] for name in PARAMETERS})
     algorithm.learner.load_networks(networks)
