@@ -16,6 +16,7 @@ from tempest_agent.agent.device_replay import DeviceReplay
 from tempest_agent.agent.learner import Learner
 from tempest_agent.agent.networks import Layout
 from tempest_agent.agent.replay_rows import Rows
+from tempest_agent.agent.updates import PlainUpdate
 from tempest_agent.agent.whole_update import WholeUpdate
 from tempest_agent.config import Config, load_config
 
@@ -94,28 +95,11 @@ def settings_with_compile(config: Config) -> Config:
     return dataclasses.replace(config, learner=dataclasses.replace(config.learner, compile=True))
 
 
-class Plain:
-    """What ``WholeUpdate`` is to do, step by step."""
-
-    def __init__(self, learner: Learner, replay: DeviceReplay) -> None:
-        self.learner, self.replay = learner, replay
-
-    def __call__(
-        self, count: int, importance: float, rate: float, imitation: float, accumulation: int = 1
-    ) -> tuple[Any, Any]:
-        batch = self.replay.sample(count, importance)
-        errors = self.learner.update(batch, rate, imitation, accumulation)
-        ages = torch.as_tensor(self.replay.ages(batch.rows))
-        self.learner.metrics.mean("sample_age", ages.double().mean())
-        self.learner.metrics.highest("sample_age_max", ages.max())
-        return batch.rows, errors
-
-
 def both(
     monkeypatch: pytest.MonkeyPatch, *changes: str, compiler: Callable[..., Any] = uncompiled
-) -> tuple[Plain, WholeUpdate]:
+) -> tuple[PlainUpdate, WholeUpdate]:
     config = settings(*changes)
-    plain = Plain(new_learner(config, False, monkeypatch), filled(config))
+    plain = PlainUpdate(new_learner(config, False, monkeypatch), filled(config))
     whole = WholeUpdate(new_learner(config, True, monkeypatch), filled(config), compiler=compiler)
     return plain, whole
 
@@ -137,7 +121,7 @@ def assert_same(plain: Learner, whole: Learner) -> None:
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
 
 
-def play(update: Plain | WholeUpdate, number: int, imitation: float = 0.5) -> list[Tensor]:
+def play(update: PlainUpdate | WholeUpdate, number: int, imitation: float = 0.5) -> list[Tensor]:
     errors = []
     for i in range(number):
         rows, error = update(35, 0.5, RATE / (i + 1), imitation)

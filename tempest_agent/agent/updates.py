@@ -27,8 +27,9 @@ class PlainUpdate:
         importance: float,
         learning_rate: float,
         imitation: float,
-        accumulation: int,
+        accumulation: int = 1,
     ) -> tuple[Any, Any]:
+        """One optimiser step; arguments and results as in ``WholeUpdate``."""
         batch = self.replay.sample(count, importance)
         errors = self.learner.update(batch, learning_rate, imitation, accumulation)
         ages = self.replay.ages(batch.rows)
