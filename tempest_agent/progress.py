@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 from tqdm import tqdm
@@ -13,6 +16,9 @@ from tempest_agent.envs.render.closing import ClosedByWith
 
 PLAIN_INTERVAL = 10.0
 """Seconds between two lines where stderr is not a terminal."""
+
+FOLLOWING_INTERVAL = 1.0
+"""Seconds between two looks of ``following``."""
 
 RATE_WINDOW = 30.0
 """The rate is that of the last so many seconds, which a long run changes more than once."""
@@ -92,6 +98,24 @@ class Progress(ClosedByWith):
     def _write(self, text: str) -> None:
         self._stream.write(text + "\n")
         self._stream.flush()
+
+
+@contextmanager
+def following(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
+    """Meanwhile a thread of its own tells ``progress`` what ``done`` says."""
+    finished = threading.Event()
+
+    def watch() -> None:
+        while not finished.wait(FOLLOWING_INTERVAL):
+            progress.update(done())
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        thread.join()
 
 
 def duration(seconds: float) -> str:

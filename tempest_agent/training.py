@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,19 +14,17 @@ from typing import Any
 from tempest_agent.agent.checkpoint import newest_checkpoint
 from tempest_agent.agent.data_parallel import RankLostError
 from tempest_agent.agent.guard import Event
-from tempest_agent.agent.policy import load_policy
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.agent.tempest_games import NO_TEACHER
 from tempest_agent.agent.trainer import NO_IMITATION, Trainer
 from tempest_agent.config import Config, to_dict
 from tempest_agent.distributed.games import remote_games
 from tempest_agent.errors import UserError, unknown_name
-from tempest_agent.evaluation import Games, play_games, summary
+from tempest_agent.greedy_games import greedy_figures
 from tempest_agent.guard_log import GuardLog
 from tempest_agent.metrics_log import MetricsLog
 from tempest_agent.metrics_table import metrics_table
-from tempest_agent.players import network_choice
-from tempest_agent.progress import Progress
+from tempest_agent.progress import Progress, following
 from tempest_agent.run_directory import (
     CHECKPOINT_FILES,
     CHECKPOINT_FOLDER,
@@ -48,8 +44,6 @@ from tempest_agent.run_directory import (
 from tempest_agent.run_lock import RunLock
 from tempest_agent.run_memory import require_memory
 
-PROGRESS_SECONDS = 1.0
-
 SHOWN = {
     "loss": "loss {:.3g}",
     "q_mean": "Q {:.1f}",
@@ -65,18 +59,9 @@ MEANING = (
     "decisions by the teacher; teacher-free, the mean score where it never drives"
 )
 
-EVAL_MAX_TICKS = 10_000
-"""Greedy games during training are cut earlier than in the standard evaluation: they cost time."""
-
-EVALUATED = ("score_iqm", "score_mean", "level_mean", "ticks_mean", "deaths_per_1000_ticks")
-
 DEVICES = ("auto", "cpu", "cuda")
 
 log = logging.getLogger("tempest_agent")
-
-
-class _Stopped(Exception):  # noqa: N818  (no error: the user asked for it)
-    """The run is to end."""
 
 
 class Session:
@@ -101,7 +86,7 @@ class Session:
         self._eval_games = eval_games
         self._progress: Progress | None = None
         self.last_greedy: dict[str, float] | None = None
-        """Figures of the last greedy games of this start (``EVALUATED``)."""
+        """Figures of the last greedy games of this start (``greedy_games.EVALUATED``)."""
         self._guard_log = None if metrics is None else GuardLog(folder, trainer.steps or None)
         trainer.algorithm.on_metrics = self._on_metrics
         trainer.algorithm.on_guard = self._on_guard
@@ -222,7 +207,7 @@ class Session:
         with (
             _stopping(trainer),
             Progress(total, "decisions", "train", trainer.steps) as self._progress,
-            _reporting(trainer, self._progress),
+            following(self._progress, lambda: trainer.steps),
         ):
             self._progress.message(f"run {self.folder}, {trainer.steps:,} of {total:,} decisions")
             self._progress.message(f"network: {trainer.network_size}")
@@ -269,10 +254,11 @@ class Session:
         if self._publishes:
             publish(path, LATEST)
         saved = f"{self._trainer.steps:,}: saved {path}"
-        try:
-            figures = self._greedy_games(path) if self._eval_games else None
-        except _Stopped:
-            figures = None
+        trainer = self._trainer
+        figures = None
+        if self._eval_games:
+            seed = trainer.config.run.seed
+            figures = greedy_figures(path, self._eval_games, seed, lambda: trainer.stop_requested)
         if figures is None:
             self._say(saved)
             return
@@ -282,25 +268,6 @@ class Session:
             f"{saved}; {self._eval_games} greedy games: "
             f"IQM {figures['score_iqm']:,.0f}, level {figures['level_mean']:.1f}"
         )
-
-    def _greedy_games(self, path: Path) -> dict[str, float]:
-        """How the checkpoint plays by itself; ``_Stopped`` if the run is to end meanwhile."""
-        policy = load_policy(path)
-        games = Games(
-            self._eval_games,
-            self._trainer.config.run.seed,
-            max_ticks=EVAL_MAX_TICKS,
-            input_delay=policy.input_delay,
-        )
-
-        def check(_ticks: int) -> None:
-            if self._trainer.stop_requested:
-                raise _Stopped
-
-        check(0)
-        threads = min(2, os.cpu_count() or 1)
-        played = summary(play_games(network_choice(policy, str(path)), games, threads, check))
-        return {name: float(played[name]) for name in EVALUATED}
 
     def _write(self, table: str, steps: int, figures: Mapping[str, float]) -> None:
         if self._log is not None:
@@ -383,21 +350,3 @@ def _stopping(trainer: Trainer) -> Iterator[None]:
     finally:
         for number, handler in after.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def _reporting(trainer: Trainer, progress: Progress) -> Iterator[None]:
-    """Tell ``progress`` about the trainer's steps from a thread of its own."""
-    finished = threading.Event()
-
-    def watch() -> None:
-        while not finished.wait(PROGRESS_SECONDS):
-            progress.update(trainer.steps)
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        finished.set()
-        thread.join()

@@ -28,9 +28,9 @@ from tempest_agent.agent.trainer import Trainer
 from tempest_agent.config import GameConfig, apply_overrides, load_config
 from tempest_agent.distributed.games import RemoteGames
 from tempest_agent.envs.outcome import DEATH_CAUSES
+from tempest_agent.greedy_games import EVALUATED
 from tempest_agent.metrics_table import metrics_table
 from tempest_agent.statistics import least_squares_slope
-from tempest_agent.training import EVALUATED
 
 CPU = torch.device("cpu")
 

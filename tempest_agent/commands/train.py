@@ -148,8 +148,8 @@ def train(
 
 def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]:
     """The result as people read it, and what to do next."""
+    from tempest_agent.greedy_games import EVAL_MAX_TICKS
     from tempest_agent.progress import duration
-    from tempest_agent.training import EVAL_MAX_TICKS
 
     yield "decisions", f"{result['steps']:,} of {session.total_steps:,}"
     yield "updates", f"{result['updates']:,}"
