@@ -13,10 +13,12 @@ from typing import Any
 
 from tempest_agent.agent.checkpoint import newest_checkpoint
 from tempest_agent.agent.data_parallel import RankLostError
+from tempest_agent.agent.devices import DEVICES
 from tempest_agent.agent.guard import Event
 from tempest_agent.agent.replicas import ALONE, Replicas
+from tempest_agent.agent.teacher_score import has_to_be_measured
 from tempest_agent.agent.tempest_games import NO_TEACHER
-from tempest_agent.agent.trainer import NO_IMITATION, Trainer
+from tempest_agent.agent.trainer import Trainer
 from tempest_agent.config import Config, to_dict
 from tempest_agent.distributed.games import remote_games
 from tempest_agent.errors import UserError, unknown_name
@@ -58,8 +60,6 @@ MEANING = (
     "below: loss and Q (mean value of the chosen actions) of the updates; expert, the share of "
     "decisions by the teacher; teacher-free, the mean score where it never drives"
 )
-
-DEVICES = ("auto", "cpu", "cuda")
 
 log = logging.getLogger("tempest_agent")
 
@@ -233,8 +233,8 @@ class Session:
     def _measures_teacher(self) -> bool:
         """Whether the trainer begins with games of the teacher."""
         config = self._trainer.config
-        unknown = config.teacher.score == 0 and config.teacher.name != NO_TEACHER
-        return unknown and config.learner.imitation != NO_IMITATION and self._trainer.steps == 0
+        has_teacher = config.teacher.name != NO_TEACHER
+        return has_teacher and has_to_be_measured(config) and self._trainer.steps == 0
 
     def _on_metrics(self, figures: Mapping[str, float]) -> None:
         steps = int(figures["steps"])

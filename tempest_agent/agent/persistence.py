@@ -41,7 +41,7 @@ class Persistence:
         """Everything an exact continuation needs besides the rows of the replay."""
         return {
             "config": to_dict(self.config),
-            "layout": self.learner_layout(),
+            "layout": asdict(self.layout),
             "spaces": {
                 "observation": space_to(self.observation_space),
                 "action": space_to(self.action_space),
@@ -64,10 +64,6 @@ class Persistence:
                 "python": random.getstate(),
             },
         }
-
-    def learner_layout(self: HybridDQN) -> dict[str, Any]:  # type: ignore[misc]
-        """The layout of observations and actions, as data."""
-        return asdict(self.layout)
 
     def load_state_dict(  # type: ignore[misc]
         self: HybridDQN, state: dict[str, Any], replay: dict[str, NDArray[Any]] | None

@@ -7,17 +7,39 @@ are overwritten in time: the teacher goes on labelling what the student visits.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from tempest_agent.config import GameConfig
-from tempest_agent.demonstrations import Episode
+from tempest_agent.config import Config, GameConfig
+from tempest_agent.demonstrations import Episode, load_demonstrations
 from tempest_agent.errors import UserError
 
 from .replay import EXPERT, ReplayBuffer, Rows
+from .replicas import Replicas
 from .tempest_games import ZAP_LEGAL_FEATURE
+
+log = logging.getLogger("tempest_agent")
+
+
+def take_demonstrations(replay: ReplayBuffer, config: Config, replicas: Replicas) -> None:
+    """Fill ``replay`` as the configuration of the whole run says.
+
+    Args:
+        replay: this process's.
+        config: names the data set and the share of all replays that it may fill.
+        replicas: processes that make the run together.
+
+    Raises:
+        UserError: no such data set, or one that does not fit this run.
+    """
+    setting, game = config.replay, config.game
+    most = int(setting.capacity * setting.demonstrations_share)
+    episodes = load_demonstrations(setting.demonstrations, game.frame_skip, game.input_delay)
+    count = prefill(replay, episodes, game, most, replicas.rank, replicas.size)
+    log.info("%d decisions of %s are in the replay", count, setting.demonstrations)
 
 
 def prefill(

@@ -13,33 +13,23 @@ with a checkpoint written in either case.
 from __future__ import annotations
 
 import dataclasses
-import logging
-import shutil
 import time
-import uuid
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
-from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 
-from tempest_agent.config import Config, ConfigError, from_dict, to_dict
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.config import Config, from_dict, to_dict
+from tempest_agent.errors import UserError
 
-from .checkpoint import (
-    newest_checkpoint,
-    prune,
-    read_checkpoint,
-    read_replay,
-    write_checkpoint,
-    write_replay,
-)
+from .checkpoint import prune, write_checkpoint
 from .data_parallel import share_of
+from .devices import device_here, require_device
+from .due_checkpoints import DueCheckpoints
 from .games import Games, Labeller
 from .games_in_play import PlayedElsewhere, PlayStoppedError
 from .hybrid_dqn import HybridDQN
@@ -48,13 +38,20 @@ from .network_size import NetworkSize, size_of
 from .policies import policy_name
 from .rank_exchange import collect_run, deal_run, share_networks
 from .replicas import ALONE, Replicas
+from .run_checkpoints import (
+    BEST,
+    GOOD,
+    checkpoint_at,
+    find_replay,
+    fitting,
+    keep_as,
+    read_good,
+    read_run,
+    write_snapshot,
+)
+from .teacher_score import has_to_be_measured, measure_teacher
 from .tempest_games import TempestGames, TempestTeacher, teacher_of
 from .vec_env import GamesVecEnv
-
-BEST, GOOD = "best.pt", "good.pt"
-NO_IMITATION = "none"
-
-log = logging.getLogger("tempest_agent")
 
 
 class Trainer:
@@ -86,7 +83,7 @@ class Trainer:
         teacher: Labeller | None = None,
         replicas: Replicas = ALONE,
     ) -> None:
-        self._check_device(config.run.device)
+        require_device(config.run.device)
         replicas.require_device(config.run.device)
         self.config = config
         self.replicas = replicas
@@ -150,24 +147,18 @@ class Trainer:
         Raises:
             UserError: no usable checkpoint, or one that does not fit this version.
         """
-        if path.is_dir():
-            inner = path / "checkpoints"
-            path = newest_checkpoint(inner if inner.is_dir() else path)
-        content = read_checkpoint(path)
-        if content.get("player_only"):
-            raise UserError(
-                f"{path} holds only a player, not a training run; resume from a run's step_*.pt"
-            )
-        with _fitting(path):
+        path = checkpoint_at(path)
+        content = read_run(path, "resume from")
+        with fitting(path):
             config = from_dict(content["config"])
             run = dataclasses.replace(
                 config.run,
                 steps=config.run.steps if steps is None else steps,
-                device=_device_here(config.run.device) if device is None else device,
+                device=device_here(config.run.device) if device is None else device,
             )
         config = from_dict({"actors": actors or {}}, dataclasses.replace(config, run=run))
         replicas.broadcast({"config": to_dict(config), "content": content})
-        with _fitting(path):
+        with fitting(path):
             if config.actors.count == 0 and "actors" in content["collector"]:
                 raise UserError(
                     f"{path} is of a run whose games actors play; go on with --actors 1 or more"
@@ -181,7 +172,8 @@ class Trainer:
                 teacher=teacher,
                 replicas=replicas,
             )
-            trainer._go_on(content, trainer._find_replay(path, content))
+            replay = find_replay(path, content["snapshot"], config.replay.learning_starts)
+            trainer._go_on(content, replay)
         trainer.folder = path.parent
         trainer.best_score = content["best_score"]
         trainer.saved_steps = trainer.steps
@@ -228,9 +220,7 @@ class Trainer:
         Raises:
             UserError: no usable training checkpoint, or one whose network has another shape.
         """
-        content = read_checkpoint(path)
-        if content.get("player_only"):
-            raise UserError(f"{path} holds only a player; start from a run's step_*.pt")
+        content = read_run(path, "start from")
         try:
             self.algorithm.learner.load_networks(content["learner"], optimizer=False)
         except (KeyError, RuntimeError) as error:
@@ -243,7 +233,7 @@ class Trainer:
     def network_size(self) -> NetworkSize:
         """Parameters and arithmetic of the network that is trained."""
         learner = self.algorithm.learner
-        return size_of(learner.online, self.algorithm.learner_layout()["num_features"])
+        return size_of(learner.online, learner.layout.num_features)
 
     @property
     def steps(self) -> int:
@@ -280,7 +270,7 @@ class Trainer:
         left = self.config.run.steps - steps
         if left > 0:
             with suppress(PlayStoppedError), saved_if_play_fails(self):
-                algorithm.learn(left, _Checkpoints(self), reset_num_timesteps=not self._started)
+                algorithm.learn(left, DueCheckpoints(self), reset_num_timesteps=not self._started)
             self._started = True
         seconds = max(time.perf_counter() - began, 1e-9)
         trained = algorithm.learner.updates - updates
@@ -313,11 +303,7 @@ class Trainer:
         content, rows = collect_run(self.algorithm, self.config, run.save_replay)
         if not self.replicas.is_first:
             return path
-        self.folder.mkdir(parents=True, exist_ok=True)
-        stamp = uuid.uuid4().hex
-        snapshot = None if rows is None else f"replay_{step}.npz"
-        if rows is not None and snapshot is not None:
-            write_replay(self.folder / snapshot, stamp, rows, compressed=run.compress_replay)
+        snapshot = write_snapshot(self.folder, step, rows, run.compress_replay)
         score = self.algorithm.collector.free_score
         is_best = score is not None and (self.best_score is None or score > self.best_score)
         if is_best:
@@ -327,17 +313,11 @@ class Trainer:
             guard.good_step = step
         content["guard"] = guard.state_dict()
         content["best_score"] = self.best_score
-        content["snapshot"] = {
-            "file": snapshot,
-            "folder": str(self.folder.resolve()),
-            "stamp": stamp,
-        }
+        content["snapshot"] = snapshot
         write_checkpoint(path, content)
         for name, wanted in ((BEST, is_best), (GOOD, guard.enabled and guard.good_step == step)):
             if wanted:
-                temporary = self.folder / f".{name}.new"
-                shutil.copyfile(path, temporary)
-                temporary.replace(self.folder / name)
+                keep_as(path, name)
         self.last_checkpoint, self.saved_steps = path, step
         prune(self.folder, self.config.run.keep_checkpoints)
         if self.on_checkpoint is not None:
@@ -360,42 +340,18 @@ class Trainer:
 
     def _load_good(self) -> int | None:
         """Networks and optimiser of the last good checkpoint; games, replay and counters stay."""
-        wanted = self.algorithm.guard.good_step
-        for path in (self.folder / GOOD, self.folder / f"step_{wanted}.pt"):
-            if wanted is None or not path.is_file():
-                continue
-            try:
-                content = read_checkpoint(path)
-            except UserError as error:
-                log.warning("%s", error)
-                continue
-            # After going on from an earlier checkpoint the file may be of another future.
-            if int(content["step"]) == wanted:
-                self.algorithm.learner.load_networks(content["learner"])
-                return wanted
-        return None
-
-    def _find_replay(self, path: Path, content: dict[str, Any]) -> dict[str, NDArray[Any]] | None:
-        snapshot = content["snapshot"]
-        if snapshot["file"] is not None:
-            # Beside the checkpoint, or where it was written if only the checkpoint was copied.
-            for folder in (path.parent, Path(snapshot["folder"])):
-                arrays = read_replay(folder / snapshot["file"], snapshot["stamp"])
-                if arrays is not None:
-                    return arrays
-        log.warning(
-            "the replay of %s is missing; filling it with %d new decisions before the next update",
-            path,
-            self.config.replay.learning_starts,
-        )
-        return None
+        step = self.algorithm.guard.good_step
+        content = read_good(self.folder, step)
+        if content is None:
+            return None
+        self.algorithm.learner.load_networks(content["learner"])
+        return step
 
     def _measure_teacher(self) -> None:
-        teacher, config = self.algorithm.teacher, self.config
-        wanted = config.teacher.score == 0 and config.learner.imitation != NO_IMITATION
-        if wanted and isinstance(teacher, TempestTeacher):
+        teacher = self.algorithm.teacher
+        if has_to_be_measured(self.config) and isinstance(teacher, TempestTeacher):
             first = self.replicas.is_first
-            score = measure_teacher(config, teacher) if first else 0.0
+            score = measure_teacher(self.config, teacher) if first else 0.0
             self.algorithm.teacher_score = self.replicas.gather(score)[0]
 
     def take_demonstrations(self) -> None:
@@ -404,80 +360,9 @@ class Trainer:
         Raises:
             UserError: no such data set, or one that does not fit this run.
         """
-        replay, game = self.config.replay, self.config.game
-        if not replay.demonstrations or self._demonstrated:
-            return
-        self._demonstrated = True
-        # Here, because few runs need it.
-        from tempest_agent.demonstrations import load_demonstrations
+        if self.config.replay.demonstrations and not self._demonstrated:
+            self._demonstrated = True
+            # Here, because few runs need it.
+            from .prefill import take_demonstrations
 
-        from .prefill import prefill
-
-        most = int(replay.capacity * replay.demonstrations_share)
-        part, parts = self.replicas.rank, self.replicas.size
-        episodes = load_demonstrations(replay.demonstrations, game.frame_skip, game.input_delay)
-        count = prefill(self.algorithm.replay, episodes, game, most, part, parts)
-        log.info("%d decisions of %s are in the replay", count, replay.demonstrations)
-
-    @staticmethod
-    def _check_device(device: str) -> None:
-        if device == "cuda" and not torch.cuda.is_available():
-            raise UserError(
-                "device 'cuda' is not available (no GPU, or a CPU build of torch); "
-                "use --device cpu or --device auto"
-            )
-
-
-@contextmanager
-def _fitting(path: Path) -> Iterator[None]:
-    """Say of what is wrong with the content of a checkpoint that it is the checkpoint's."""
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, RuntimeError, ConfigError) as error:
-        raise UserError(
-            f"{path} does not fit this version of tempest-agent "
-            f"({one_line(error)}); use the version that wrote it"
-        ) from error
-
-
-def _device_here(device: str) -> str:
-    """The device of a checkpoint, or another where this machine does not have it."""
-    if device == "cuda" and not torch.cuda.is_available():
-        log.warning("the run was on a GPU and there is none here: going on on the CPU")
-        return "cpu"
-    return device
-
-
-class _Checkpoints(BaseCallback):
-    """Writes checkpoints when they are due and ends training when asked to."""
-
-    def __init__(self, trainer: Trainer) -> None:
-        super().__init__()
-        self.trainer = trainer
-
-    def _on_step(self) -> bool:
-        trainer = self.trainer
-        every = trainer.config.run.checkpoint_interval
-        before = trainer.steps - trainer.config.run.num_envs
-        trainer.stopped = trainer.replicas.stops(trainer.stop_requested)
-        # The last checkpoint of a run is written by ``run``, after the last updates.
-        last = trainer.stopped or trainer.steps >= trainer.config.run.steps
-        if trainer.steps // every != before // every and not last:
-            trainer.save()
-        return not trainer.stopped
-
-
-def measure_teacher(config: Config, teacher: Labeller) -> float:
-    """Mean score of the teacher in ``teacher.score_games`` games at the run's own settings."""
-    count = config.teacher.score_games
-    # Simulated in any case: the rules are the same, and nobody has to wait for it.
-    game = dataclasses.replace(config.game, backend="sim")
-    games = TempestGames(count, game, config.run.seed + 1)
-    games.reset()
-    scores = np.zeros(count, np.int64)
-    running = np.ones(count, np.bool_)
-    while running.any():
-        step = games.step(*teacher.act(games.images()))
-        scores[running] = step.score[running]
-        running &= ~step.game_over
-    return float(scores.mean())
+            take_demonstrations(self.algorithm.replay, self.config, self.replicas)

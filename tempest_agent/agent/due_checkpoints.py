@@ -1,0 +1,29 @@
+"""What a run asks after every decision: is a checkpoint due, and is it to end?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+if TYPE_CHECKING:
+    from .trainer import Trainer
+
+
+class DueCheckpoints(BaseCallback):
+    """Writes checkpoints when they are due and ends training when asked to."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        super().__init__()
+        self.trainer = trainer
+
+    def _on_step(self) -> bool:
+        trainer = self.trainer
+        every = trainer.config.run.checkpoint_interval
+        before = trainer.steps - trainer.config.run.num_envs
+        trainer.stopped = trainer.replicas.stops(trainer.stop_requested)
+        # The last checkpoint of a run is written by ``run``, after the last updates.
+        last = trainer.stopped or trainer.steps >= trainer.config.run.steps
+        if trainer.steps // every != before // every and not last:
+            trainer.save()
+        return not trainer.stopped
