@@ -7,10 +7,17 @@ Importing the package registers ``Tempest-v0``; it imports neither torch nor the
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tempest_agent.envs.registration import register
+_CHECKOUT = Path(__file__).resolve().parent.parent
+if not Path(__file__).with_name("envs").is_dir() and (_CHECKOUT / "envs").is_dir():
+    # In a checkout some folders of the package lie beside this one (see pyproject.toml), and a
+    # Python that is started there finds this one before the installed package.
+    __path__.append(str(_CHECKOUT))
+
+from tempest_agent.envs.registration import register  # noqa: E402
 
 if TYPE_CHECKING:
     from tempest_agent.agent.hybrid_dqn import HybridDQN
@@ -18,7 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = ["HybridDQN", "LaneQPolicy", "MlpQPolicy", "__version__"]
 
-__version__ = version("tempest-agent")
+try:
+    __version__ = version("tempest-agent")
+except PackageNotFoundError as error:
+    raise ImportError(f"tempest-agent is not installed: pip install -e {_CHECKOUT}") from error
 
 _LAZY = {
     "HybridDQN": "tempest_agent.agent.hybrid_dqn",

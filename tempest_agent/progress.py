@@ -85,7 +85,7 @@ class Progress(ClosedByWith):
         tqdm.write(text, file=stream or self._stream)
 
     def _line(self, now: float) -> str:
-        share = 100.0 * self._done / max(self._total, 1)
+        share = min(100.0 * self._done / max(self._total, 1), 100.0)
         line = f"{self._label}: {self._done:,}/{self._total:,} {self._unit} ({share:.0f} %)"
         if not self._recent:
             return f"{line}, starting"
@@ -93,7 +93,7 @@ class Progress(ClosedByWith):
         if self._done == before:
             return f"{line}, waiting" if now > then else line
         rate = (self._done - before) / max(now - then, 1e-9)
-        return f"{line}, {rate:,.0f}/s, {duration((self._total - self._done) / rate)} left"
+        return f"{line}, {rate:,.0f}/s, {duration(max(self._total - self._done, 0) / rate)} left"
 
     def _write(self, text: str) -> None:
         self._stream.write(text + "\n")
@@ -101,13 +101,22 @@ class Progress(ClosedByWith):
 
 
 @contextmanager
-def following(progress: Progress, done: Callable[[], int]) -> Iterator[None]:
-    """Meanwhile a thread of its own tells ``progress`` what ``done`` says."""
+def following(
+    progress: Progress, done: Callable[[], int], lost: Callable[[], None]
+) -> Iterator[None]:
+    """Meanwhile a thread of its own tells ``progress`` what ``done`` says.
+
+    It calls ``lost`` and ends where nothing can be written any more.
+    """
     finished = threading.Event()
 
     def watch() -> None:
         while not finished.wait(FOLLOWING_INTERVAL):
-            progress.update(done())
+            try:
+                progress.update(done())
+            except OSError:
+                lost()
+                return
 
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()

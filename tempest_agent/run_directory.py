@@ -52,6 +52,8 @@ LATEST_FILES = r"latest\.pt"
 
 HOUR = 3600.0
 
+_NAME = re.compile(r"\w[\w.+ -]{0,99}")
+
 _VERSIONED = ("tempest-agent", "numpy", "numba", "torch", "gymnasium", "stable-baselines3")
 
 log = logging.getLogger("tempest_agent")
@@ -61,10 +63,15 @@ def create_run(name: str, seed: int, chosen: Path | None = None) -> Path:
     """Make the folder of a new run and return it.
 
     ``chosen`` is the folder the user asked for; without it, ``runs/<name>-<time>-s<seed>`` in the
-    current directory.  A folder that holds anything is refused.
+    current directory.  A folder that holds anything is refused, and a name that is no folder's.
     """
     if chosen is not None:
         return _make_chosen(chosen)
+    if _NAME.fullmatch(name) is None:
+        raise UserError(
+            f"run.name={name[:40]!r} cannot begin a folder's name: use up to 100 letters, digits, "
+            "'_', '-' and '.', or choose the folder with --run-dir"
+        )
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
     for attempt in range(1, 1000):
         path = Path(RUNS_FOLDER) / (stem if attempt == 1 else f"{stem}-{attempt}")
@@ -99,6 +106,8 @@ def require_writable(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+    except FileExistsError as error:
+        raise UserError(f"{folder} is a file: give a folder") from error
     except OSError as error:
         raise UserError(
             f"cannot write to {folder}: {error.strerror}; "

@@ -18,6 +18,7 @@ from tempest_agent.config import Config, load_config
 from tempest_agent.diagnosis import diagnose, read_metrics
 from tempest_agent.errors import UserError
 from tempest_agent.run_directory import CHECKPOINT_FOLDER, replacing, require_writable, set_aside
+from tempest_agent.run_memory import require_memory
 from tempest_agent.training import Session
 
 STUDY_FILE = "study.json"
@@ -127,6 +128,7 @@ def run_study(
     Raises:
         UserError: the folder holds something else or another study.
     """
+    require_memory(settings_of(VARIANTS[0], steps, seed))
     _claim(folder, {"study": "stability", "steps": steps, "seed": seed})
     variants = tuple(variants)
     stopped = False

@@ -24,6 +24,7 @@ from tempest_agent.distributed.games import remote_games
 from tempest_agent.errors import UserError, unknown_name
 from tempest_agent.greedy_games import greedy_figures
 from tempest_agent.guard_log import GuardLog
+from tempest_agent.lost_output import drop_lost_output
 from tempest_agent.metrics_log import MetricsLog
 from tempest_agent.metrics_table import metrics_table
 from tempest_agent.progress import Progress, following
@@ -207,7 +208,7 @@ class Session:
         with (
             _stopping(trainer),
             Progress(total, "decisions", "train", trainer.steps) as self._progress,
-            following(self._progress, lambda: trainer.steps),
+            following(self._progress, lambda: trainer.steps, lambda: _end_without_output(trainer)),
         ):
             self._progress.message(f"run {self.folder}, {trainer.steps:,} of {total:,} decisions")
             self._progress.message(f"network: {trainer.network_size}")
@@ -274,8 +275,12 @@ class Session:
             self._log.write(table, steps, figures)
 
     def _say(self, text: str) -> None:
-        if self._progress is not None:
+        if self._progress is None:
+            return
+        try:
             self._progress.message(text)
+        except OSError:  # The terminal is closed, or `| head` has seen enough.
+            _end_without_output(self._trainer)
 
 
 def follow(replicas: Replicas) -> bool:
@@ -328,20 +333,30 @@ def _go_on(
     return trainer, complete
 
 
+def _end_without_output(trainer: Trainer) -> None:
+    """Nobody sees the run any more: save it and end, as at Ctrl-C."""
+    trainer.request_stop()
+    drop_lost_output()
+
+
 @contextmanager
 def _stopping(trainer: Trainer) -> Iterator[None]:
-    """SIGINT and SIGTERM ask the trainer to stop where it can be resumed exactly.
+    """SIGINT, SIGTERM and SIGHUP ask the trainer to stop where it can be resumed exactly.
 
     Whoever started several ranks sends SIGTERM to those that are left when one is lost.  They end
     by themselves then, and ignore it, because it would come before they have said why.
     """
 
-    def ask(_signal: int, _frame: FrameType | None) -> None:
+    def ask(number: int, _frame: FrameType | None) -> None:
         trainer.request_stop()
+        if number == hang_up:
+            drop_lost_output()
 
-    after: dict[int, Any] = {
-        number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    hang_up = getattr(signal, "SIGHUP", None)  # A terminal that goes away; Windows has none.
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hang_up is not None and signal.getsignal(hang_up) == signal.SIG_DFL:  # nohup ignores it.
+        numbers.append(hang_up)
+    after: dict[int, Any] = {number: signal.signal(number, ask) for number in numbers}
     try:
         yield
     except RankLostError:

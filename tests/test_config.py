@@ -64,6 +64,9 @@ def test_a_single_number_is_a_list_of_one() -> None:
         ("lerner.gamma=0.9", "did you mean learner"),
         ("replay.gamma=0.9", "did you mean learner.gamma"),
         ("learner.gamma", "no '='"),
+        ("=3", "names no setting"),
+        ("run.device=", "run.device is given no value"),
+        ("run.threads=100000", "from 1 to 1024"),
         ("learner.gamma=fast", "must be a number"),
         ("learner.gamma=true", "must be a number"),
         ("learner.gamma=.nan", "must be a number"),
@@ -119,11 +122,31 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
         ("- a\n- b\n", "sections"),
         ("learner: 5\n", "must hold settings"),
         ("learner:\n  gama: 1\n", "did you mean learner.gamma"),
+        ("run:\n  steps: 5\n  steps: 6\n", r"bad\.yaml .*line 3.*'steps' is given twice"),
+        ("run:\n  steps: 5\nrun:\n  seed: 6\n", "'run' is given twice"),
+        ("run:\n\tsteps: 5\n", "line 2.*indent with spaces"),
+        ("run:\n  steps:\n", "run.steps is given no value"),
+        ("run:\n  name: 2020-13-01\n", "not valid YAML"),
+        ("run: !!python/object/apply:os.getcwd []\n", "not valid YAML"),
+        ("run: " + "[" * 5_000 + "]" * 5_000, "nested too deeply"),
+        ("#" * 1_000_001, "too large"),
     ):
         file = tmp_path / "bad.yaml"
         file.write_text(text)
-        with pytest.raises(ConfigError, match=words):
+        with pytest.raises(ConfigError, match=words) as caught:
             load_config(file)
+        assert len(str(caught.value)) < 300
+    file.write_bytes(bytes(range(256)))
+    with pytest.raises(ConfigError, match="no text in UTF-8"):
+        load_config(file)
+    with pytest.raises(ConfigError, match="is a folder"):
+        load_config(str(tmp_path))
+
+
+def test_a_file_may_begin_with_the_mark_of_utf_8(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_bytes(b"\xef\xbb\xbfrun:\n  steps: 100\n")
+    assert load_config(file).run.steps == 100
 
 
 def test_every_setting_is_read_by_code() -> None:

@@ -84,6 +84,24 @@ def test_it_works_from_any_folder_beside_a_users_own_envs(code: str, tmp_path: P
     assert done.returncode == 0, done.stderr
 
 
+def test_python_started_in_the_checkout_finds_the_folders_beside_the_package(
+    tmp_path: Path,
+) -> None:
+    """Also where another copy is installed: ``python -c`` and ``-m`` look here first."""
+    (tmp_path / "checkout").symlink_to(ROOT)
+    code = """
+import sys
+sys.meta_path = [finder for finder in sys.meta_path if "Editable" not in str(finder)]
+from tempest_agent import configs, envs, experts
+print(envs.__file__)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path / "checkout", capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()) == ROOT / "envs" / "__init__.py"
+
+
 def test_nothing_in_the_package_names_a_folder_of_one_machine() -> None:
     for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("configs/*.yaml")]:
         text = file.read_text(encoding="utf-8")

@@ -9,12 +9,15 @@ from, so stale code is never found.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import inspect
 import os
+import stat
 import sys
 import tempfile
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -83,8 +86,6 @@ def sum_kernel(function: F) -> F:
 def _kept_on_disk(function: F, options: dict[str, Any]) -> F:
     source = Path(inspect.getfile(function)).resolve().parent
     folder = cache_root() / _digest(source)
-    if not any(folder.rglob("*.nbi")):
-        _announcer.not_on_disk.add(function)
     config: Any = numba.config
     before = config.CACHE_DIR
     config.CACHE_DIR = str(folder)
@@ -92,6 +93,9 @@ def _kept_on_disk(function: F, options: dict[str, Any]) -> F:
         compiled: F = numba.njit(cache=True, **options)(function)
     finally:
         config.CACHE_DIR = before
+    # In a folder of its own for each copy of the source: another installation's does not help.
+    if not any(Path(cast(Any, compiled).stats.cache_path).glob("*.nbi")):
+        _announcer.not_on_disk.add(function)
     return compiled
 
 
@@ -111,22 +115,44 @@ clear: Callable[[Any], None] = cast(Any, intrinsic(_clear))
 def cache_root() -> Path:
     """Folder of the compile cache: ``TEMPEST_AGENT_CACHE``, else the user's cache folder.
 
-    Falls back to the temporary folder where the user's is not writable.
+    Falls back to the temporary folder where the user's is not writable, or there is no user.
     """
     chosen = os.environ.get("TEMPEST_AGENT_CACHE")
     if chosen:
-        return Path(chosen)
+        root = Path(chosen).absolute()
+        if _can_be_written(root):
+            return root
+        warnings.warn(f"TEMPEST_AGENT_CACHE={chosen} cannot be written to", stacklevel=2)
+        return _temporary_root()
     if sys.platform == "win32":
         home = Path(os.environ.get("LOCALAPPDATA", Path.home()))
     else:
-        home = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+        # Without HOME and without an entry for this user, "~" stays as it is.
+        home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     root = home / "tempest-agent"
+    return root if root.is_absolute() and _can_be_written(root) else _temporary_root()
+
+
+def _can_be_written(folder: Path) -> bool:
     try:
-        root.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=root):
-            return root
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return True
     except OSError:
-        return Path(tempfile.gettempdir()) / f"tempest-agent-{os.getuid()}"
+        return False
+
+
+def _temporary_root() -> Path:
+    """A cache in the temporary folder that nobody else can have filled: machine code is run."""
+    if sys.platform == "win32":
+        return Path(tempfile.gettempdir()) / "tempest-agent"
+    root = Path(tempfile.gettempdir()) / f"tempest-agent-{os.getuid()}"
+    with contextlib.suppress(FileExistsError):
+        root.mkdir(mode=0o700)
+    found = root.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+        return root
+    return Path(tempfile.mkdtemp(prefix="tempest-agent-"))
 
 
 @functools.cache

@@ -50,6 +50,9 @@ _UNREADABLE = (
 )
 """What reading a damaged archive ends in, depending on which of its bytes are wrong."""
 
+_ARCHIVE = b"PK\x03\x04"
+"""How an archive begins."""
+
 log = logging.getLogger("tempest_agent")
 
 
@@ -127,10 +130,12 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
             f"{path} is not a checkpoint of tempest-agent (it holds more than tensors and plain "
             "values, and is not loaded for safety); give a *.pt file that train wrote"
         ) from error
+    except PermissionError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; change its permissions") from error
     except _UNREADABLE as error:
         raise DamagedCheckpointError(
-            f"{path} is damaged or not a checkpoint ({one_line(error)[:120]}); use an earlier one "
-            "from the same folder"
+            f"{path} is damaged or not a checkpoint ({_what_is_wrong(path, error)}); "
+            "use an earlier one from the same folder"
         ) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise DamagedCheckpointError(
@@ -235,6 +240,17 @@ def prune(folder: Path, keep: int) -> None:
     for path in folder.glob("replay_*.npz"):
         if path.stem not in replays:
             path.unlink(missing_ok=True)
+
+
+def _what_is_wrong(path: Path, error: Exception) -> str:
+    """Why a file cannot be read: torch says it in terms of its own parts."""
+    with path.open("rb") as file:
+        beginning = file.read(len(_ARCHIVE))
+    if not beginning:
+        return "it is empty"
+    if beginning == _ARCHIVE and not zipfile.is_zipfile(path):
+        return "its end is missing"
+    return one_line(error)[:120]
 
 
 def _check_sums(path: Path) -> None:

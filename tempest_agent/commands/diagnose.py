@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
+from tempest_agent.commands.parameters import PATH
 
 if TYPE_CHECKING:
     from tempest_agent.diagnosis import Diagnosis
@@ -17,7 +18,7 @@ WIDTH = 88
 
 
 @click.command()
-@click.argument("run_dir", type=click.Path(path_type=Path))
+@click.argument("run_dir", type=PATH)
 @json_option
 def diagnose(run_dir: Path, as_json: bool) -> None:
     """Read the metrics of the run in RUN_DIR and name symptoms, evidence, causes and remedies.

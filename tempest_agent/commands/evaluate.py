@@ -21,8 +21,10 @@ from tempest_agent.commands.output import (
 )
 from tempest_agent.commands.parameters import (
     COUNT,
+    PATH,
     PLAYERS,
     LevelList,
+    WholeNumber,
     bonus_life_option,
     input_delay_option,
     max_ticks_option,
@@ -53,14 +55,14 @@ if TYPE_CHECKING:
 @bonus_life_option
 @click.option(
     "--threads",
-    type=click.IntRange(1, 64),
+    type=WholeNumber(1, 64),
     default=lambda: min(2, os.cpu_count() or 1),
     help="The games are divided over this many threads, each with a MAME of its own where asked "
     "for; the scores are the same.  [default: 2]",
 )
 @click.option(
     "--plot",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Picture to write: .png, .svg or .pdf (needs matplotlib).",
 )
 @json_option

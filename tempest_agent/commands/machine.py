@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from tempest_agent.commands.parameters import PATH
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _ROM_OPTIONS = (
     click.option(
         "--rom-path",
-        type=click.Path(path_type=Path),
+        type=PATH,
         help="Folder with your own tempest1.zip (Tempest rev 1), for --backend mame.",
     ),
     click.option("--mame", "mame_path", help="The program MAME.  [default: the installed one]"),
@@ -29,9 +30,8 @@ _ROM_OPTIONS = (
     click.option(
         "--random-bytes",
         type=click.Choice(["machine", "simulator"]),
-        default="machine",
-        show_default=True,
-        help="Where the real game's chance comes from: its own chips, or the simulator's stream.",
+        help="Where the real game's chance comes from: its own chips, or the simulator's stream.  "
+        "[default: machine]",
     ),
 )
 
@@ -60,7 +60,7 @@ def machine_from(
     rom_path: Path | None,
     mame_path: str | None,
     any_roms: bool,
-    random_bytes: str,
+    random_bytes: str | None,
     *,
     window: bool = False,
 ) -> MameOptions | None:
@@ -72,6 +72,7 @@ def machine_from(
 
     if backend == "sim":
         given = {"--rom-path": rom_path, "--mame": mame_path, "--any-roms": any_roms}
+        given["--random-bytes"] = random_bytes
         for name, value in given.items():
             if value:
                 raise UserError(f"{name} is for the real game only: add --backend mame")
@@ -82,7 +83,7 @@ def machine_from(
         rom_path,
         mame_path=mame_path,
         strict_roms=not any_roms,
-        random_bytes=random_bytes,
+        random_bytes=random_bytes or MameOptions.random_bytes,
         mame_window=window,
         # Whoever closes MAME's window does not want another one.
         max_restarts=0 if window else MameOptions.max_restarts,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,30 +11,58 @@ import click
 if TYPE_CHECKING:
     _ParamType = click.ParamType[int | str]
     _LevelsType = click.ParamType[tuple[int, ...]]
+    _PathType = click.ParamType[Path]
 else:  # Not generic in older versions of click.
-    _ParamType = _LevelsType = click.ParamType
-
-LEVELS = click.IntRange(1, 99)
-SEED = click.IntRange(0, 2**63 - 1)
-INPUT_DELAY = click.IntRange(0, 4)
+    _ParamType = _LevelsType = _PathType = click.ParamType
 
 LARGEST_COUNT = 2**62 - 1
 """Sums of two such numbers still fit 64 bits."""
 
 
-class Count(click.IntRange):
+class WholeNumber(click.IntRange):
+    """A whole number, also written as 3_000_000 or 3e6 (as in configuration files)."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, str) and "e" in value.lower():
+            try:
+                number = float(value)
+            except ValueError:
+                number = 0.5
+            if number.is_integer() and abs(number) < 2**53:
+                value = int(number)
+        return int(super().convert(value, param, ctx))
+
+
+class Count(WholeNumber):
     """A whole number of at least 1."""
 
     def __init__(self) -> None:
         super().__init__(min=1)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        number = int(super().convert(value, param, ctx))
+        number = super().convert(value, param, ctx)
         if number > LARGEST_COUNT:
             self.fail(f"{number} is too large: at most {LARGEST_COUNT}", param, ctx)
         return number
 
 
+class PathName(_PathType):
+    """The name of a file or folder.  An empty one would mean the current folder."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        if str(value) == "" or "\0" in str(value):
+            self.fail(f"{value!r} is no path (an unset variable?): give one", param, ctx)
+        return Path(os.fspath(value))
+
+
+LEVELS = WholeNumber(1, 99)
+SEED = WholeNumber(0, 2**63 - 1)
+INPUT_DELAY = WholeNumber(0, 4)
+PATH = PathName()
 COUNT = Count()
 
 

@@ -18,6 +18,7 @@ from tempest_agent.commands.machine import (
 )
 from tempest_agent.commands.parameters import (
     COUNT,
+    PATH,
     PLAYERS,
     level_option,
     max_ticks_option,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Show the game in a window (with --backend mame: MAME's own), at the game's speed.",
 )
-@click.option("--record", type=click.Path(path_type=Path), help="Film the games (FILE.mp4).")
+@click.option("--record", type=PATH, help="Film the games (FILE.mp4).")
 @level_option
 @seed_option
 @click.option("--episodes", type=COUNT, default=1, show_default=True, help="Games to play.")

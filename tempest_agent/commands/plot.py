@@ -6,14 +6,15 @@ from pathlib import Path
 
 import click
 
+from tempest_agent.commands.parameters import PATH
 from tempest_agent.errors import UserError
 
 
 @click.command()
-@click.argument("runs", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("runs", nargs=-1, required=True, type=PATH)
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     default="curves.png",
     show_default=True,
     help="Picture to write: .png, .svg or .pdf.",

@@ -11,12 +11,12 @@ import click
 
 from tempest_agent.commands.machine import machine_errors, machine_from, rom_options
 from tempest_agent.commands.output import only_results_on_stdout
-from tempest_agent.commands.parameters import COUNT, level_option, seed_option
+from tempest_agent.commands.parameters import COUNT, PATH, level_option, seed_option
 from tempest_agent.errors import UserError
 
 
 @click.command()
-@click.argument("out", metavar="OUT.npz", type=click.Path(path_type=Path))
+@click.argument("out", metavar="OUT.npz", type=PATH)
 @click.option(
     "--policy", default="expert", show_default=True, help="expert, random, or as in eval."
 )

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
-from tempest_agent.commands.parameters import COUNT, SEED
+from tempest_agent.commands.parameters import COUNT, PATH, SEED
 from tempest_agent.errors import UserError, unknown_name
 
 STUDIES = ("stability",)
@@ -22,7 +22,7 @@ DRAWN = ("default", "unstable", "recovery", "guarded", "bare", "bare_guarded")
 @click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of all runs.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder of the study.  [default: runs/study-stability-sSEED]",
 )
 @json_option
@@ -61,9 +61,10 @@ def _print(result: dict[str, Any]) -> None:
     rows = [heading]
     for name, run in result["runs"].items():
         greedy = run["greedy_iqm"]
+        complete = run["steps"] >= result["steps"]
         rows.append(
             (
-                name,
+                name if complete else f"{name} (until {run['steps']:,})",
                 _number(run["q_highest"]),
                 _number(run["q_mean_end"]),
                 " to ".join(map(_number, run["loss"])),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
-from tempest_agent.commands.parameters import COUNT
+from tempest_agent.commands.parameters import COUNT, PATH, WholeNumber
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,7 +45,11 @@ EXIT_FAILED = 1
     help="Change one setting of all runs; may be given several times.",
 )
 @click.option(
-    "--seeds", type=COUNT, default=3, show_default=True, help="Runs of each variant, by seed."
+    "--seeds",
+    type=WholeNumber(1, 10_000),
+    default=3,
+    show_default=True,
+    help="Runs of each variant, by seed.",
 )
 @click.option("--steps", type=COUNT, help="Decisions of each run.")
 @click.option(
@@ -60,7 +64,7 @@ EXIT_FAILED = 1
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=PATH,
     help="Folder of the sweep.  [default: sweeps/CONFIG]",
 )
 @click.option(

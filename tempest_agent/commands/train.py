@@ -18,7 +18,7 @@ from tempest_agent.commands.output import (
     print_json,
     print_table,
 )
-from tempest_agent.commands.parameters import COUNT, SEED
+from tempest_agent.commands.parameters import COUNT, PATH, SEED, WholeNumber
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tempest_agent.training import Session
 
 EXIT_INTERRUPTED = 130
-_MACHINE_OPTIONS = ("backend", "rom_path", "mame_path", "any_roms")
+_MACHINE_OPTIONS = ("backend", "rom_path", "mame_path", "any_roms", "random_bytes")
 NEWEST = "newest run"
 
 
@@ -44,7 +44,7 @@ NEWEST = "newest run"
 @click.option("--envs", type=COUNT, help="Games played side by side.")
 @click.option(
     "--actors",
-    type=click.IntRange(0),
+    type=WholeNumber(0),
     help="Processes that play these games while this one learns (needs the extra: ray).",
 )
 @click.option(
@@ -54,7 +54,7 @@ NEWEST = "newest run"
 )
 @click.option(
     "--run-dir",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Folder of the run, new or empty.  [default: runs/NAME-TIME-sSEED]",
 )
 @click.option(
@@ -67,7 +67,7 @@ NEWEST = "newest run"
 @click.option(
     "--from",
     "start",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="CHECKPOINT",
     help="Begin a new run with the networks of a checkpoint (step_*.pt); all else is new.",
 )
@@ -80,7 +80,7 @@ NEWEST = "newest run"
 )
 @click.option(
     "--eval-games",
-    type=click.IntRange(0),
+    type=WholeNumber(0, 100_000),
     default=8,
     show_default=True,
     help="Greedy games played at every checkpoint; 0 for none.",
@@ -121,19 +121,19 @@ def train(
     changes = {key: value for key, value in others.items() if value is not None}
     flags |= {f"actors.{key}": value for key, value in changes.items()}
     chosen = [f"{key}={value}" for key, value in flags.items() if value is not None]
+    if resume is not None:
+        _refuse_changes(context)
     chosen += _machine_settings(**machine_options)
     with only_results_on_stdout():
         if resume is None:
             config = _config(source, [*chosen, *overrides])
-        else:
-            _refuse_changes(context)
         replicas = _meet_ranks()
         if not replicas.is_first:
             context.exit(_follow(replicas))
         if resume is None:
             session = _new(config, run_dir, eval_games, verbose, start, replicas)
         else:
-            path = None if resume == NEWEST else Path(resume)
+            path = None if resume == NEWEST else PATH.convert(resume, None, context)
             path = path or run_dir
             session = _resumed(path, steps, eval_games, device, verbose, changes, replicas)
         result = session.run()
@@ -177,12 +177,10 @@ def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]
 
 
 def _refuse_changes(context: click.Context) -> None:
-    flags = {"source": "config", "overrides": "set", "mame_path": "mame", "rom_path": "rom-path"}
-    flags["start"] = "from"
-    flags["any_roms"] = "any-roms"
+    flags = {"source": "config", "overrides": "set", "mame_path": "mame", "start": "from"}
     for name in ("source", "start", "seed", "envs", "overrides", *_MACHINE_OPTIONS):
         if context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
-            flag = flags.get(name, name)
+            flag = flags.get(name, name.replace("_", "-"))
             raise UserError(
                 f"--{flag} cannot be changed while resuming: a run keeps its settings; "
                 "leave it out (only --steps, --device, --actors and --ray-address may change), or "
@@ -197,13 +195,15 @@ def _machine_settings(
     rom_path: Path | None,
     mame_path: str | None,
     any_roms: bool,
-    random_bytes: str,
+    random_bytes: str | None,
 ) -> list[str]:
     """The options of the real machine as settings; what is not given is left to the others."""
     if backend == "sim":
         machine_from(backend, rom_path, mame_path, any_roms, random_bytes)
         return []
-    settings = [f"game.backend={backend}", f"game.random_bytes={random_bytes}"]
+    settings = [f"game.backend={backend}"]
+    if random_bytes is not None:
+        settings.append(f"game.random_bytes={random_bytes}")
     if rom_path is not None:
         settings.append(f"game.rom_path={json.dumps(str(rom_path.absolute()))}")
     if mame_path is not None:

@@ -15,13 +15,14 @@ from tempest_agent.commands.output import (
     print_json,
     print_table,
 )
+from tempest_agent.commands.parameters import PATH
 from tempest_agent.errors import UserError
 
 EXIT_DIFFERENT = 1
 
 
 @click.command()
-@click.argument("traces", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("traces", nargs=-1, required=True, type=PATH)
 @json_option
 @click.pass_context
 def verify(context: click.Context, /, traces: tuple[Path, ...], as_json: bool) -> None:

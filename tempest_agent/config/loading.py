@@ -9,15 +9,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from tempest_agent.errors import one_line
-
 from .consistency import check_together
 from .setting import ConfigError
 from .tree import Config
 from .values import checked
 from .words import unknown
+from .yaml_text import parse_yaml, read_text
 
 
 def settings() -> Iterator[tuple[str, Any, str]]:
@@ -67,10 +64,7 @@ def load_config(source: str | Path | None = None, overrides: Iterable[str] = ())
         ConfigError: no such configuration, bad YAML, an unknown key or a bad value.
     """
     name, text = _read(source if source is not None else "default")
-    try:
-        tree = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{name} is not valid YAML: {one_line(error)}") from error
+    tree = parse_yaml(name, text)
     if tree is None:
         raise ConfigError(f"{name} is empty; leave --config out for the defaults")
     if not isinstance(tree, Mapping):
@@ -90,12 +84,11 @@ def apply_overrides(config: Config, overrides: Iterable[str]) -> Config:
         section, dot, name = key.strip().partition(".")
         if not equals:
             raise ConfigError(f"{override!r} has no '='; write section.key=value")
+        if not key.strip():
+            raise ConfigError(f"{override!r} names no setting; write section.key=value")
         if not dot:
             raise ConfigError(unknown(key.strip(), [k for k, _, _ in settings()], "setting"))
-        try:
-            tree.setdefault(section, {})[name] = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"the value of {override!r} is not valid YAML") from error
+        tree.setdefault(section, {})[name] = parse_yaml(f"the value of {override!r}", text)
     return from_dict(tree, config)
 
 
@@ -111,16 +104,15 @@ def _read(source: str | Path) -> tuple[str, str]:
         if source in available():
             file = resources.files("tempest_agent.configs") / f"{source}.yaml"
             return source, file.read_text(encoding="utf-8")
-        if not path.is_file():
+        if not path.exists():
             raise ConfigError(unknown(source, available(), "configuration"))
+    if str(source) and path.is_dir():
+        raise ConfigError(f"{str(source)!r} is a folder; give a YAML file, such as one in it")
     if not path.is_file():
         raise ConfigError(
             f"no configuration file {str(source)!r}; give a path or one of {', '.join(available())}"
         )
-    try:
-        return str(source), path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the configuration {str(source)!r}: {error}") from error
+    return str(source), read_text(path, "a configuration")
 
 
 def _section_type(name: str) -> Any:

@@ -23,7 +23,7 @@ class RunConfig:
         "What epsilon, n_steps and the step size go by: own decisions, or the teacher's share.",
         choices=("steps", "teacher"),
     )
-    threads: int = setting(1, "CPU threads of the learner.", low=1)
+    threads: int = setting(1, "CPU threads of the learner.", low=1, high=1024)
     log_interval: int = setting(50_000, "Decisions between two lines of metrics.", low=1)
     checkpoint_interval: int = setting(500_000, "Decisions between two checkpoints.", low=1)
     keep_checkpoints: int = setting(3, "Newest checkpoints kept beside the best.", low=1)

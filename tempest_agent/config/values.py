@@ -19,6 +19,8 @@ def checked(key: str, value: Any, wanted: Any, limits: Mapping[str, Any]) -> Any
         if not items:
             raise ConfigError(f"{key}={value!r} is empty; give at least one value")
         return tuple(checked(key, item, int, limits) for item in items)
+    if value is None:
+        raise ConfigError(f"{key} is given no value; write {key}=VALUE, or leave it out")
     value = _converted(key, value, wanted)
     choices = limits["choices"]
     if choices and value not in choices:

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from tempest_agent.config import Config, apply_overrides, from_dict, to_dict
+from tempest_agent.config.yaml_text import parse_yaml, read_text
 from tempest_agent.errors import UserError, unknown_name
 from tempest_agent.run_directory import replacing
 
@@ -112,10 +113,9 @@ def parse_variant(text: str) -> tuple[str, dict[str, Any]]:
         key, equals, value = part.partition("=")
         if not equals:
             raise UserError(f"--variant {text!r}: {part!r} has no '='; write section.key=value")
-        try:
-            changes[key.strip()] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise UserError(f"--variant {text!r}: {value!r} is not valid YAML") from error
+        if key.strip() in changes:
+            raise UserError(f"--variant {text!r} sets {key.strip()} twice; keep one of them")
+        changes[key.strip()] = parse_yaml(f"--variant {text!r}: {value!r}", value)
     return name.strip(), changes
 
 
@@ -139,18 +139,12 @@ def load_variants(source: str) -> dict[str, dict[str, Any]]:
         file = resources.files("tempest_agent.configs") / "variants" / f"{source}.yaml"
         text = file.read_text(encoding="utf-8")
     elif path.is_file():
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"cannot read the variants {source!r}: {error}") from error
+        text = read_text(path, "a list of variants")
     elif path.suffix:
         raise UserError(f"no file of variants {source!r}; give a path or {', '.join(known)}")
     else:
         raise UserError(unknown_name("list of variants", source, known))
-    try:
-        tree = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise UserError(f"{source} is not valid YAML: {error}") from error
+    tree = parse_yaml(source, text)
     if not isinstance(tree, dict) or not tree:
         raise UserError(f"{source} must hold variants, NAME: {{section.key: value}}")
     for name, changes in tree.items():

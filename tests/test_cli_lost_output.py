@@ -1,0 +1,54 @@
+"""Runs whose output nobody reads any more are saved and ended, and can be resumed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tempest_agent.agent.checkpoint import newest_checkpoint
+
+TRAIN = [sys.executable, "-m", "tempest_agent", "train", "--config", "smoke", "--eval-games", "0"]
+LONG = ["--run-dir", "one", "--set", "run.steps=10_000_000", "--set", "run.log_interval=200"]
+
+
+@contextmanager
+def training(folder: Path, **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A run of many hours in ``folder``/one, which does not outlive the test."""
+    run = subprocess.Popen([*TRAIN, *LONG], cwd=folder, **streams)
+    try:
+        yield run
+    finally:
+        run.kill()
+        run.wait()
+
+
+def wait_until_it_learns(output: int) -> None:
+    with open(output, encoding="utf-8", closefd=False) as text:
+        assert any("updates/s" in line for line in text)
+
+
+def test_a_pipe_that_is_closed(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    with training(tmp_path, stdout=writing, stderr=writing) as run:
+        os.close(writing)
+        wait_until_it_learns(reading)
+        os.close(reading)
+        assert run.wait(120) == 130
+    assert newest_checkpoint(tmp_path / "one" / "checkpoints").is_file()
+
+
+def test_a_terminal_that_is_closed(tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    with training(tmp_path, stdin=theirs, stdout=theirs, stderr=theirs) as run:
+        os.close(theirs)
+        wait_until_it_learns(ours)
+        os.close(ours)
+        run.send_signal(signal.SIGHUP)
+        assert run.wait(120) == 130
+    assert newest_checkpoint(tmp_path / "one" / "checkpoints").is_file()
