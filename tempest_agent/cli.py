@@ -10,12 +10,14 @@ import errno
 import os
 import sys
 import traceback
+from contextlib import suppress
 from importlib import import_module, metadata
 from typing import Any
 
 import click
 
 from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.lost_output import drop_lost_output
 
 EXIT_FAULT = 1
 EXIT_USER = 2
@@ -90,7 +92,7 @@ class LazyGroup(click.Group):
         except (click.Abort, KeyboardInterrupt):
             code = _complain("interrupted", EXIT_INTERRUPTED)
         except BrokenPipeError:
-            sys.stderr.close()  # The reader went away: there is nobody to tell.
+            drop_lost_output()  # The reader went away: there is nobody to tell.
             code = 0
         except Exception as error:
             code = _unexpected(error)
@@ -138,7 +140,8 @@ def _open_closed_streams() -> None:
 
 
 def _complain(message: str, code: int) -> int:
-    click.echo(f"tempest-agent: {message}", err=True)
+    with suppress(OSError):  # Such as a full disk that stderr goes to: the code must still be told.
+        click.echo(f"tempest-agent: {message}", err=True)
     return code
 
 

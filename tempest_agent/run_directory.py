@@ -100,6 +100,14 @@ def write_config(run: Path, settings: Mapping[str, Any]) -> None:
         file.write(yaml.safe_dump(dict(settings), sort_keys=False).encode())
 
 
+def require_text(folder: Path) -> None:
+    """``UserError`` for a name that is no text, which neither YAML nor TensorBoard could hold."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError as error:
+        raise UserError(f"{folder!r} is no name in UTF-8: give the run another folder") from error
+
+
 def require_writable(folder: Path) -> None:
     """Make ``folder`` if need be; raise ``UserError`` if no file can be written there."""
     try:
@@ -140,6 +148,7 @@ def find_run(asked: Path | None) -> Path:
         )
     for folder in (asked, asked.parent, asked.parent.parent):
         if (folder / RUN_FILE).is_file():
+            require_text(folder.absolute())
             return folder
     raise UserError(
         f"cannot resume {asked}: it is not part of a run (no {RUN_FILE} beside it); "
@@ -258,6 +267,7 @@ def set_aside(path: Path) -> Path:
 
 
 def _make_chosen(path: Path) -> Path:
+    require_text(path.absolute())
     if path.exists() and not path.is_dir():
         raise UserError(f"--run-dir {path} is a file: give a folder that is new or empty")
     if path.is_dir() and not _is_empty(path):

@@ -260,3 +260,10 @@ def test_half_a_line_at_the_end_of_a_log_is_dropped(tmp_path: Path) -> None:
     CsvLog(path, resumed_at=20).write(30, {"loss": 3.0})
     assert table(path) == [["steps", "loss"], ["10", "1"], ["30", "3"]]
     assert [file.name for file in tmp_path.iterdir()] == ["log.csv"]
+
+
+def test_a_folder_whose_name_is_no_text_is_refused(tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"r\xff")
+    with pytest.raises(UserError, match="no name in UTF-8"):
+        create_run("tempest", 1, odd)
+    assert not odd.exists()

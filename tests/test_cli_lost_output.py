@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tempest_agent.agent.checkpoint import newest_checkpoint
 
 TRAIN = [sys.executable, "-m", "tempest_agent", "train", "--config", "smoke", "--eval-games", "0"]
@@ -52,3 +54,11 @@ def test_a_terminal_that_is_closed(tmp_path: Path) -> None:
         run.send_signal(signal.SIGHUP)
         assert run.wait(120) == 130
     assert newest_checkpoint(tmp_path / "one" / "checkpoints").is_file()
+
+
+@pytest.mark.parametrize("arguments", ["nosuch 2>/dev/full", "--help >/dev/full"])
+def test_the_exit_code_is_told_where_no_word_can_be(arguments: str) -> None:
+    command = f"{sys.executable} -m tempest_agent {arguments}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True)
+    assert done.returncode == 2, done.stderr
+    assert b"Traceback" not in done.stderr
