@@ -35,11 +35,10 @@ def take_demonstrations(replay: ReplayBuffer, config: Config, replicas: Replicas
     Raises:
         UserError: no such data set, or one that does not fit this run.
     """
-    setting, game = config.replay, config.game
-    most = int(setting.capacity * setting.demonstrations_share)
-    episodes = load_demonstrations(setting.demonstrations, game.frame_skip, game.input_delay)
+    game, most = config.game, int(config.replay.capacity * config.replay.demonstrations_share)
+    episodes = load_demonstrations(config.replay.demonstrations, game.frame_skip, game.input_delay)
     count = prefill(replay, episodes, game, most, replicas.rank, replicas.size)
-    log.info("%d decisions of %s are in the replay", count, setting.demonstrations)
+    log.info("%d decisions of %s are in the replay", count, config.replay.demonstrations)
 
 
 def prefill(
