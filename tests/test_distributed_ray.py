@@ -28,7 +28,7 @@ from tempest_agent.distributed.pool import ActorEvent, ActorsFailedError
 from tempest_agent.distributed.ray_engine import RayEngine
 from tempest_agent.distributed.snapshot import Snapshot
 from tempest_agent.errors import UserError
-from tempest_agent.ray_head import HeadWatch
+from tempest_agent.ray_watch import RayWatch
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -245,7 +245,7 @@ def test_a_sigterm_while_ray_begins_gets_the_handler_it_was_meant_for(
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
-    monkeypatch.setattr(ray_engine, "watch_head", lambda _: HeadWatch("nobody:1"))
+    monkeypatch.setattr(ray_engine, "watch_over", lambda _: RayWatch([]))
     monkeypatch.setattr(ray, "put", lambda value: value)
 
     def handler(number: int, frame: Any) -> None:
@@ -266,7 +266,7 @@ def test_that_ray_itself_is_gone_is_said_in_one_line(monkeypatch: pytest.MonkeyP
         raise BrokenPipeError("Broken pipe")
 
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
-    monkeypatch.setattr(ray_engine, "watch_head", lambda _: HeadWatch("nobody:1"))
+    monkeypatch.setattr(ray_engine, "watch_over", lambda _: RayWatch([]))
     monkeypatch.setattr(ray, "put", lambda value: value)
     engine = RayEngine(HonestPlayer)
     words = r"^Ray has ended on this machine \(Broken pipe\): see its logs in \S+$"

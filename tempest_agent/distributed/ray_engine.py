@@ -16,7 +16,7 @@ from tempest_agent import ray_cluster
 from tempest_agent.agent.games_in_play import PlayFailedError
 from tempest_agent.errors import UserError, one_line
 from tempest_agent.ray_cluster import keeping_sigterm, without_colours
-from tempest_agent.ray_head import HeadWatch, watch_head
+from tempest_agent.ray_watch import RayWatch, watch_over
 
 from .engine import ActorLostError, ChunkLostError, Handle, Host, MakePlayer, Ticket, Worker
 from .order import Chunk, Order, Part
@@ -53,7 +53,7 @@ class RayEngine:
         self._is_ours = not ray.is_initialized()
         if self._is_ours:
             keeping_sigterm(ray, lambda: _connect(ray, address, store_bytes))
-        self._head: HeadWatch = watch_head(ray)
+        self._watch: RayWatch = watch_over(ray)
         # Sent once, however often an actor is begun anew.
         self._make_player = ray.put(make_player)
         self._actor = ray.remote(max_restarts=0, max_task_retries=0)(_Actor)
@@ -79,7 +79,7 @@ class RayEngine:
         return handle
 
     def _guard(self) -> AbstractContextManager[None]:
-        return self._head.guard(self._ray, PlayFailedError)
+        return self._watch.guard(self._ray, PlayFailedError)
 
     @property
     def _without_room(self) -> tuple[type[Exception], ...]:
@@ -148,12 +148,12 @@ class RayEngine:
         Where the head of the cluster is lost, actors end with Ray on their machines, which is in a
         minute.
         """
-        self._head.close()
+        self._watch.close()
         if not self._ray.is_initialized():
             return
         try:
-            # Without the head nobody could be told.
-            for worker in [] if self._head.lost else list(self._workers):
+            # A Ray that is lost could not be told.
+            for worker in [] if self._watch.lost else list(self._workers):
                 self.kill(worker)
             if self._is_ours:
                 self._ray.shutdown()

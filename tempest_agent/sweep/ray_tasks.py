@@ -23,7 +23,7 @@ from typing import Any
 from tempest_agent import ray_cluster
 from tempest_agent.errors import UserError, one_line
 from tempest_agent.ray_cluster import LOCAL, keeping_sigterm
-from tempest_agent.ray_head import HeadWatch, failing_as, watch_head
+from tempest_agent.ray_watch import RayWatch, failing_as, watch_over
 from tempest_agent.sweep.engine import (
     POLL_SECONDS,
     Command,
@@ -40,8 +40,6 @@ RETRIES = 3
 STORE_BYTES = 80 * 2**20
 """Shared memory of a cluster of our own, about the least that Ray takes: little goes through it."""
 
-PARTING_SECONDS = 15.0
-"""How long commands are waited for once the head is lost: Ray ends this process after a minute."""
 GO_ON = (
     "the same command with the --ray-address of another cluster, or without it, goes on from the "
     "last checkpoint of every run"
@@ -77,7 +75,7 @@ class RayTasks:
         self._address, self._jobs, self._gpus = address, jobs, gpus
         self._ray: Any = None
         self._remote: Any = None
-        self._head: HeadWatch
+        self._watch: RayWatch
         self._waiting: deque[Task] = deque()
         self._sight: Sight | None = None
         self._given: dict[Any, _Given] = {}
@@ -111,13 +109,13 @@ class RayTasks:
             raise KeyboardInterrupt
 
     def _guard(self) -> AbstractContextManager[None]:
-        return self._head.guard(self._ray, ClusterLostError)
+        return self._watch.guard(self._ray, ClusterLostError)
 
     def _give_all(self) -> None:
         """Hand as many waiting tasks to Ray as may run at the same time."""
-        # Without the head Ray would not answer: then they wait until it does, or is lost.
+        # A Ray without its servers does not answer: they wait until it does, or counts as lost.
         while self._waiting and (self._jobs is None or len(self._given) < self._jobs):
-            if not self._head.look():
+            if not self._watch.look():
                 break
             self._give(self._waiting.popleft())
 
@@ -128,12 +126,12 @@ class RayTasks:
         was_there = ray.is_initialized()
         if not was_there:
             self._connect()
-        self._head = watch_head(ray)
+        self._watch = watch_over(ray)
         self._remote = ray.remote(carry_out)
         try:
             yield
         finally:
-            self._head.close()
+            self._watch.close()
             if self._sight is not None:
                 self._sight.file.unlink(missing_ok=True)
             if not was_there:
@@ -242,7 +240,7 @@ class RayTasks:
     def _end(self, signals: Sequence[int]) -> None:
         """Ask all commands to end and wait for them; kill them at the second signal.
 
-        Where the head of the cluster is lost, they are waited for a while: some may have heard.
+        Where Ray is lost, they are waited for a while, as long as it lets us: some may have heard.
         """
         killed = False
         end = math.inf
@@ -256,8 +254,8 @@ class RayTasks:
                     killed = True
                     for one in self._given:
                         self._ray.cancel(one, force=True)
-                if self._head.lost:
-                    end = min(end, time.monotonic() + PARTING_SECONDS)
+                if self._watch.lost:
+                    end = min(end, time.monotonic() + self._watch.patience)
 
 
 def import_ray() -> Any:

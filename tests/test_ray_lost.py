@@ -1,4 +1,4 @@
-"""A run and a sweep on a real cluster, somebody else's, whose head is killed."""
+"""Runs and sweeps on a real Ray of which a server is killed: the head, or this machine's raylet."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from tempest_agent.agent.trainer import Trainer
 from tempest_agent.distributed.games import RemoteGames
 
 TRAIN = """
-from tempest_agent import ray_head
-ray_head.GRACE = 2.0
+from tempest_agent import ray_watch
+ray_watch.HEAD_GRACE = 2.0
 from tempest_agent.cli import main
 main()
 """
 SWEEP = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[1])
-from tempest_agent import ray_head
-ray_head.GRACE = 2.0
+from tempest_agent import ray_watch
+ray_watch.HEAD_GRACE = 2.0
 from tempest_agent.errors import UserError
 from tempest_agent.sweep.ray_tasks import RayTasks
 from test_sweep_ray import SAVES, Steps
@@ -40,6 +40,33 @@ except UserError as error:
 """
 """One command, which writes ``began`` and, when it is asked to end, ``saved``."""
 
+ACTORS = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+import ray_players
+from processes import below
+from ray_pools import make_order, pool_of
+from tempest_agent.agent.games_in_play import PlayFailedError
+pool = pool_of(ray_players.HonestPlayer, 1, max_restarts=1000)
+pool.next_round(make_order)
+for each in below(os.getpid()):
+    if each.read("cmdline").split("\\0")[0].endswith("/raylet"):
+        os.kill(each.pid, signal.SIGKILL)
+try:
+    while True:
+        pool.next_round(make_order)
+except PlayFailedError as error:
+    pool.close()
+    sys.exit(str(error))
+"""
+"""One actor on a Ray of its own, whose raylet is killed."""
+
+PATIENT = {
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "600",
+    "RAY_health_check_failure_threshold": "999",
+}
+"""Ray does not end our process first, however busy the machine is."""
+
 SETTINGS = ("run.log_interval=256", "run.checkpoint_interval=1000000", "run.steps=4000000")
 
 
@@ -50,7 +77,7 @@ class Program:
         folder.mkdir()
         self.process = subprocess.Popen(
             [sys.executable, "-c", text, *arguments], cwd=folder, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | PATIENT,
         )  # fmt: skip
         self.output = self.errors = ""
 
@@ -73,9 +100,7 @@ class Killed:
     def __init__(self, folder: Path) -> None:
         # On a busy machine Ray's workers would else wait for everybody else.
         os.environ.update({"RAY_worker_niceness": "0"})
-        head = {"num_cpus": 2, "object_store_memory": STORE}
-        before = below(os.getpid())
-        cluster = Cluster(initialize_head=True, head_node_args=head)
+        before, cluster = started()
         self.address = cluster.address
         arguments = ["train", "--config", "smoke", "--actors", "1", "--run-dir", "run"]
         for each in SETTINGS:
@@ -107,6 +132,22 @@ class Killed:
             return []
         with (self.run / "metrics.csv").open(newline="") as file:
             return [int(row["steps"]) for row in csv.DictReader(file) if row["steps"]]
+
+
+def started() -> tuple[list[Process], Cluster]:
+    """The processes that were there before, and a cluster.
+
+    Ray gives itself 30 seconds to begin, which can be too few where the machine is busy.
+    """
+    head = {"num_cpus": 2, "object_store_memory": STORE}
+    for _ in range(3):
+        before = below(os.getpid())
+        try:
+            return before, Cluster(initialize_head=True, head_node_args=head)
+        except Exception as error:
+            if "timed out during startup" not in str(error):
+                raise
+    raise AssertionError("Ray does not begin on this machine")
 
 
 def helps(process: Process) -> bool:
@@ -162,3 +203,11 @@ def test_a_sweep_lets_its_commands_save_and_says_how_to_go_on(killed: Killed) ->
 def test_no_process_is_left_once_the_cluster_is_gone(killed: Killed) -> None:
     assert killed.processes
     eventually(lambda: not any(each.alive for each in killed.processes))
+
+
+@pytest.mark.timeout(900)
+def test_a_raylet_that_is_lost_ends_the_play_before_ray_ends_the_process(tmp_path: Path) -> None:
+    program = Program(tmp_path / "actors", ACTORS, str(Path(__file__).parent))
+    program.ends()
+    assert program.process.returncode == 1, program.errors
+    assert program.last_line.startswith("Ray has ended on this machine"), program.errors
