@@ -82,8 +82,8 @@ class Program:
         self.output = self.errors = ""
 
     def until(self, has_come: Callable[[], bool]) -> None:
-        """Wait until it ``has_come`` so far."""
-        eventually(lambda: has_come() or self.process.poll() is not None, seconds=400.0)
+        """Wait until it ``has_come`` so far; it may have to compile the games before."""
+        eventually(lambda: has_come() or self.process.poll() is not None, seconds=1200.0)
         assert self.process.poll() is None, self.process.communicate()
 
     def ends(self) -> None:
@@ -160,7 +160,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
     return Killed(tmp_path_factory.mktemp("killed"))
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)  # Where nothing is compiled yet and the machine is busy.
 def test_a_run_saves_says_so_and_can_go_on(killed: Killed) -> None:
     train = killed.train
     assert train.process.returncode == 2, train.errors
@@ -188,7 +188,7 @@ def test_a_run_saves_says_so_and_can_go_on(killed: Killed) -> None:
     assert resumed.run()["steps"] > before
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)  # Where nothing is compiled yet and the machine is busy.
 def test_a_sweep_lets_its_commands_save_and_says_how_to_go_on(killed: Killed) -> None:
     sweep = killed.sweep
     assert sweep.process.returncode == 1
@@ -199,13 +199,13 @@ def test_a_sweep_lets_its_commands_save_and_says_how_to_go_on(killed: Killed) ->
     assert (killed.folder / "sweep" / "saved").exists()
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)  # Where nothing is compiled yet and the machine is busy.
 def test_no_process_is_left_once_the_cluster_is_gone(killed: Killed) -> None:
     assert killed.processes
     eventually(lambda: not any(each.alive for each in killed.processes))
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)  # Where nothing is compiled yet and the machine is busy.
 def test_a_raylet_that_is_lost_ends_the_play_before_ray_ends_the_process(tmp_path: Path) -> None:
     program = Program(tmp_path / "actors", ACTORS, str(Path(__file__).parent))
     program.ends()
