@@ -223,11 +223,13 @@ def _descendants(root: int) -> list[tuple[int, str]]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-                names[int(entry.name)] = (entry / "cmdline").read_text().replace("\0", " ")
+                stat, command = (
+                    (entry / n).read_text(errors="replace") for n in ("stat", "cmdline")
+                )
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            parents[int(entry.name)] = int(fields[1])
+            names[int(entry.name)] = command.replace("\0", " ")
+            parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
     found = [root]
     for pid in found:
         found += [child for child, parent in parents.items() if parent == pid]

@@ -41,7 +41,7 @@ class Process(NamedTuple):
 def _stat(pid: int) -> list[str] | None:
     """State, parent, and the other fields of ``/proc/PID/stat`` after the name."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except GONE:
         return None
 

@@ -29,7 +29,7 @@ import os, pathlib, signal, sys, time
 def is_watched():
     for file in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = file.read_text().split("\\0")
+            words = file.read_text(errors="replace").split("\\0")
         except OSError:
             continue
         if "tempest_agent.sweep.end_with" in words and str(os.getpid()) in words:
@@ -120,8 +120,10 @@ def test_commands_in_order_a_failure_and_a_lost_worker(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("cluster")
 def test_ctrl_c_lets_commands_save_and_leaves_nothing(tmp_path: Path) -> None:
     def interrupt() -> None:
-        eventually((tmp_path / "began").exists)
-        os.kill(os.getpid(), signal.SIGINT)
+        try:
+            eventually((tmp_path / "began").exists)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt, daemon=True).start()
     # The second one waits for ever: there is no room for it.
