@@ -151,7 +151,7 @@ def test_progress_and_notes_are_not_on_stdout(tmp_path: Path) -> None:
         (("random", "--level", "1,,2"), ("'1,,2'", "1,17,33")),
         (("random", "--level", "4,1,4"), ("level 4", "twice")),
         (("random", "--plot", "scores.jpeg2"), ("--plot scores.jpeg2", ".png")),
-        (("random", "--plot", "file/scores.png"), ("cannot write to file",)),
+        (("random", "--plot", "file/scores.png"), ("file is a file: give a folder",)),
         (("random", "--plot", "folder.png"), ("--plot folder.png", "folder")),
     ],
 )

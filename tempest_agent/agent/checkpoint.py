@@ -248,7 +248,9 @@ def _what_is_wrong(path: Path, error: Exception) -> str:
         beginning = file.read(len(_ARCHIVE))
     if not beginning:
         return "it is empty"
-    if beginning == _ARCHIVE and not zipfile.is_zipfile(path):
+    # Some versions of Python raise where others say no.
+    known = isinstance(error, zipfile.BadZipFile)
+    if beginning == _ARCHIVE and not known and not zipfile.is_zipfile(path):
         return "its end is missing"
     return one_line(error)[:120]
 
