@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-import numba
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
-
-from .arcade.compiled import rule
+from numba.np import arrayobj
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
@@ -65,11 +63,40 @@ def _store(_context, array, _index, _value):  # type: ignore[no-untyped-def]
     return types.void(array, types.intp, types.int64), generate
 
 
-def _pointer(_context, _address):  # type: ignore[no-untyped-def]
-    def generate(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
-        return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+def _array_at(_context, _address, shape, dtype):  # type: ignore[no-untyped-def]
+    item = dtype.dtype
+    array_type = types.Array(item, len(shape), "C")
 
-    return types.voidptr(types.int64), generate
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        size = context.get_abi_sizeof(context.get_data_type(item))
+        values = cast(Any, cgutils).unpack_tuple(builder, arguments[1])
+        lengths = [
+            context.cast(builder, value, kind, types.intp)
+            for value, kind in zip(values, signature.args[1], strict=True)
+        ]
+        strides = [context.get_constant(types.intp, size)]
+        for length in reversed(lengths[1:]):
+            strides.insert(0, builder.mul(strides[0], length))
+        array = context.make_array(array_type)(context, builder)
+        memory = builder.inttoptr(arguments[0], array.data.type)
+        cast(Any, arrayobj).populate_array(array, memory, lengths, strides, size, meminfo=None)
+        return array._getvalue()
+
+    return array_type(types.int64, shape, dtype), generate
+
+
+def _bits_of(_context, _value):  # type: ignore[no-untyped-def]
+    def generate(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.bitcast(arguments[0], ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+def _float_of(_context, _bits):  # type: ignore[no-untyped-def]
+    def generate(_context, builder, _signature, arguments):  # type: ignore[no-untyped-def]
+        return builder.bitcast(arguments[0], ir.DoubleType())
+
+    return types.float64(types.int64), generate
 
 
 def _prefetch(_context, array, _index):  # type: ignore[no-untyped-def]
@@ -103,15 +130,14 @@ load: Callable[[Any, int], int] = cast(Any, intrinsic(_load))
 store: Callable[[Any, int, int], None] = cast(Any, intrinsic(_store))
 """``store(counters, index, value)``: set an entry of an int64 array, after all written before."""
 
-_pointer_to: Callable[[int], Any] = cast(Any, intrinsic(_pointer))
-_carray: Callable[..., Any] = cast(Any, numba).carray
+array_at: Callable[[int, Any, Any], Any] = cast(Any, intrinsic(_array_at))
+"""``array_at(address, shape, dtype)``: the array, contiguous in C's order, that begins there."""
 
+bits_of: Callable[[float], int] = cast(Any, intrinsic(_bits_of))
+"""``bits_of(value)``: a float64's bits as an int64."""
 
-@rule
-def array_at(address: int, shape: Any, dtype: Any) -> Any:
-    """The array, contiguous in C's order, whose memory begins at ``address``."""
-    return _carray(_pointer_to(address), shape, dtype)
-
+float_of: Callable[[int], float] = cast(Any, intrinsic(_float_of))
+"""``float_of(bits)``: the float64 of these bits."""
 
 prefetch: Callable[[Any, int], None] = cast(Any, intrinsic(_prefetch))
 """``prefetch(array, index)``: an entry will be written soon; begin to bring its cache line."""

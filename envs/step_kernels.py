@@ -23,7 +23,7 @@ from .game_step import (
     play_step,
     rest_game,
 )
-from .intrinsics import array_at, fetch_or, load
+from .intrinsics import array_at, bits_of, fetch_or, float_of, load
 from .report import REPORT_ROWS, expect_report, write_report
 from .shares import await_share, claim, finish, linger, open_shares
 
@@ -54,7 +54,7 @@ def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
     report = array_at(job[at.REPORT], (REPORT_ROWS, total), np.int64)
     ends = array_at(job[at.ENDS], (2, total), np.bool_)
     rewards = array_at(job[at.REWARDS], (2, total), np.float64)
-    scale = job[at.SCALE : at.SCALE + 1].view(np.float64)[0]
+    scale = float_of(job[at.SCALE])
     frame_skip, skip_idle = job[at.FRAME_SKIP], job[at.SKIP_IDLE] != 0
     max_ticks, max_steps = job[at.MAX_TICKS], job[at.MAX_STEPS]
     input_delay = job[at.INPUT_DELAY]
@@ -102,7 +102,8 @@ def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
             last_games[i] = games[i]
             begin_game(ram[i], streams[i], game, options)
             if observing:
-                last_codes[i] = codes[i]
+                for code in range(NUM_FEATURES):
+                    last_codes[i, code] = codes[i, code]
                 observe_game(ram[i], game, input_delay, codes[i])
         if floating:
             write_floats(codes[i], floats[i])
@@ -130,7 +131,7 @@ def _note_arrays(
     job[at.REPORT], job[at.REPORTING] = report.ctypes.data, report.shape[1] > 0
     job[at.ENDS], job[at.ENDING] = ends.ctypes.data, ends.shape[1] > 0
     job[at.REWARDS], job[at.REWARDING] = rewards.ctypes.data, rewards.shape[1] > 0
-    job[at.SCALE : at.SCALE + 1].view(np.float64)[0] = scale
+    job[at.SCALE] = bits_of(scale)
 
 
 @kernel

@@ -21,6 +21,7 @@ ENV_FIGURES = {
     "ticks_per_second_core",
     "steps_per_second_core_features",
     "two_threads_ratio",
+    "two_batches_ratio",
     "vector_overhead",
     "many_games_ratio",
     "two_threads_crowd_ratio",
@@ -54,6 +55,8 @@ def test_env(monkeypatch: pytest.MonkeyPatch) -> None:
         "CROWD_TICKS": 5,
         "REPETITIONS": 1,
         "PAIRS": 1,
+        "CROWD_PAIRS": 1,
+        "WARM_STARTS": 1,
     }
     for name, size in {**sizes, "ALE_FRAMES": 20}.items():
         monkeypatch.setattr(bench_env, name, size)
@@ -128,9 +131,8 @@ def test_a_pair_is_judged_by_its_own_ratio(monkeypatch: pytest.MonkeyPatch) -> N
     now = [0]
     flat = iter([each for pair in seconds for each in pair])
     monkeypatch.setattr(bench_env, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    monkeypatch.setattr(bench_env, "PAIRS", 4)
 
     def prepare() -> Any:
         return lambda: now.__setitem__(0, now[0] + next(flat))
 
-    assert bench_env.paired(prepare, prepare) == (2.75 * 2, 2)
+    assert bench_env.paired(prepare, prepare, 4) == (2.75 * 2, 2)

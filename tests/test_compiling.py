@@ -6,6 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from tempest_agent.envs.arcade.compiled import rule
 
 MODULE = """
 from tempest_agent.envs.arcade.compiled import kernel
@@ -63,3 +69,25 @@ def test_a_cache_that_cannot_be_written_is_replaced_and_named(tmp_path: Path) ->
     assert found.parent == tmp_path
     assert found != strangers
     assert found.stat().st_mode & 0o777 == 0o700
+
+
+@rule
+def weighted(value: int, weight: int) -> int:
+    return value * 10 + weight
+
+
+@rule
+def weigh_thrice(value: int) -> int:
+    return weighted(value, 1) + weighted(value, weight=2) + weighted(3, value)
+
+
+def test_a_rule_is_compiled_once_for_all_constants() -> None:
+    assert weigh_thrice(4) == 41 + 42 + 34
+    assert len(cast(Any, weighted).signatures) == 1
+
+
+def test_python_can_call_a_rule() -> None:
+    assert weighted(4, 1) == 41
+    assert weighted(weight=1, value=np.uint8(200)) == 2001
+    with pytest.raises(TypeError):
+        weighted(4)  # type: ignore[call-arg]

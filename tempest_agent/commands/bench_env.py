@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +44,9 @@ CROWD_GAMES = 16_384
 
 CROWD_TICKS = 40
 REPETITIONS = 5
-PAIRS = 9
+PAIRS = 25
+CROWD_PAIRS = 9
+WARM_STARTS = 3
 ALE_FRAMES = 5_000
 ALE_GAME = "space_invaders"
 
@@ -74,14 +77,21 @@ def measure() -> dict[str, Figure]:
     few, many = record(GAMES, TICKS), record(MANY_GAMES, MANY_TICKS)
     seconds = fastest(lambda: _replay(few), lambda: _steps(few, threads=1))
     ticks, steps = (few.decisions / each for each in seconds)
-    vector, batch = paired(lambda: _vector(many), lambda: _steps(many, threads=1, floats=True))
-    two, one = paired(lambda: _steps(many, threads=2), lambda: _steps(many, threads=1))
+    vector, batch = paired(
+        lambda: _vector(many), lambda: _steps(many, threads=1, floats=True), PAIRS
+    )
+    two, one = paired(lambda: _steps(many, threads=2), lambda: _steps(many, threads=1), PAIRS)
+    both, alone = paired(
+        lambda: _at_once(_compiled_steps(many), _compiled_steps(many)),
+        lambda: _compiled_steps(many),
+        PAIRS,
+    )
     crowd = record(CROWD_GAMES, CROWD_TICKS)
     crowd_two, crowd_one = paired(
-        lambda: _steps(crowd, threads=2), lambda: _steps(crowd, threads=1)
+        lambda: _steps(crowd, threads=2), lambda: _steps(crowd, threads=1), CROWD_PAIRS
     )
     at_once, by_few = paired(
-        lambda: _compiled_steps(crowd), lambda: _compiled_steps(crowd, together=GAMES)
+        lambda: _compiled_steps(crowd), lambda: _compiled_steps(crowd, together=GAMES), CROWD_PAIRS
     )
     ale = _ale_frames_per_second()
     return {
@@ -91,6 +101,12 @@ def measure() -> dict[str, Figure]:
             one / two,
             f"speed of 2 threads to 1, {MANY_GAMES} games with features",
             many.decisions / one,
+        ),
+        "two_batches_ratio": compared(
+            2 * alone / both,
+            f"speed of 2 batches of {MANY_GAMES} games at once, which share nothing, to one alone: "
+            "what the machine allows",
+            many.decisions / alone,
         ),
         "two_threads_crowd_ratio": compared(
             crowd_one / crowd_two,
@@ -109,7 +125,10 @@ def measure() -> dict[str, Figure]:
             f"speed of {CROWD_GAMES} games at once to {GAMES} at a time, with features",
             crowd.decisions / by_few,
         ),
-        "warm_start_seconds": figure(_first_step(None), "s from nothing to the first step"),
+        "warm_start_seconds": figure(
+            min(_first_step(None) for _ in range(WARM_STARTS)),
+            f"s from nothing to the first step, the least of {WARM_STARTS}",
+        ),
         "first_compile_seconds": figure(_first_compile(), "s the same with nothing compiled"),
         "bytes_per_game": figure(_bytes_per_game(), "bytes"),
         "ale_ratio": {
@@ -191,14 +210,16 @@ def fastest(*prepare: Callable[[], Callable[[], None]]) -> list[float]:
 
 
 def paired(
-    first: Callable[[], Callable[[], None]], second: Callable[[], Callable[[], None]]
+    first: Callable[[], Callable[[], None]],
+    second: Callable[[], Callable[[], None]],
+    count: int,
 ) -> tuple[float, float]:
-    """Seconds of both, whose ratio is the median of those of ``PAIRS`` pairs of runs.
+    """Seconds of both, whose ratio is the median of those of ``count`` pairs of runs.
 
     The two of a pair follow each other, so that what else the machine does disturbs both.
     """
     pairs = []
-    for number in range(PAIRS + 1):  # The first one compiles.
+    for number in range(count + 1):  # The first one compiles.
         seconds = []
         for make in (first, second):
             run = make()
@@ -246,6 +267,17 @@ def _compiled_steps(play: Play, together: int = 0) -> Callable[[], None]:
     return run
 
 
+def _at_once(*runs: Callable[[], None]) -> Callable[[], None]:
+    """All ``runs``, each in a thread of its own."""
+
+    def run() -> None:
+        with ThreadPoolExecutor(len(runs)) as pool:
+            for each in [pool.submit(one) for one in runs]:
+                each.result()
+
+    return run
+
+
 def _steps(play: Play, threads: int, floats: bool = False) -> Callable[[], None]:
     """``play``'s steps, with the observation as codes, and as floats too if wanted."""
     games = play.spins.shape[1]
@@ -253,7 +285,8 @@ def _steps(play: Play, threads: int, floats: bool = False) -> Callable[[], None]
     batch.restore(play.states)
     out = NO_OUTPUT
     if floats:
-        out = NO_OUTPUT._replace(observations=np.zeros((games, NUM_FEATURES), np.float32))
+        # Written to, so that the system has handed out the memory before the clock runs.
+        out = NO_OUTPUT._replace(observations=np.ones((games, NUM_FEATURES), np.float32))
 
     def run() -> None:
         for spin, buttons in zip(play.spins, play.buttons, strict=True):
