@@ -25,7 +25,6 @@ from tempest_agent.envs.arcade.compiled import int64, kernel
 from tempest_agent.envs.arcade.inputs import set_inputs
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.batch import NO_OUTPUT, GameBatch, rows_of
-from tempest_agent.envs.feature_layout import NUM_FEATURES
 from tempest_agent.envs.game_step import FIRE, ZAP
 from tempest_agent.envs.settings import GameSettings
 from tempest_agent.envs.step_kernels import step_games
@@ -77,9 +76,7 @@ def measure() -> dict[str, Figure]:
     few, many = record(GAMES, TICKS), record(MANY_GAMES, MANY_TICKS)
     seconds = fastest(lambda: _replay(few), lambda: _steps(few, threads=1))
     ticks, steps = (few.decisions / each for each in seconds)
-    vector, batch = paired(
-        lambda: _vector(many), lambda: _steps(many, threads=1, floats=True), PAIRS
-    )
+    vector, batch = _vector_and_batch(many)
     two, one = paired(lambda: _steps(many, threads=2), lambda: _steps(many, threads=1), PAIRS)
     both, alone = paired(
         lambda: _at_once(_compiled_steps(many), _compiled_steps(many)),
@@ -116,7 +113,7 @@ def measure() -> dict[str, Figure]:
         "vector_overhead": {
             "value": vector / batch - 1.0,
             "unit": "time that Gymnasium's vector form adds to the batched step with the same "
-            f"float observations, {MANY_GAMES} games",
+            f"float observations, of the same {MANY_GAMES} games",
             "baseline": many.decisions / batch,
             "ratio": batch / vector,
         },
@@ -218,18 +215,19 @@ def paired(
 
     The two of a pair follow each other, so that what else the machine does disturbs both.
     """
-    pairs = []
-    for number in range(count + 1):  # The first one compiles.
-        seconds = []
-        for make in (first, second):
+    seconds = np.zeros((count + 1, 2))
+    for number in range(count + 1):
+        for way, make in enumerate((first, second)):
             run = make()
             began = time.perf_counter()
             run()
-            seconds.append(time.perf_counter() - began)
-        if number > 0:
-            pairs.append(seconds)
-    ratio = float(np.median([one / other for one, other in pairs]))
-    least = min(other for _, other in pairs)
+            seconds[number, way] = time.perf_counter() - began
+    return _typical(seconds[1:])  # The first ones compile.
+
+
+def _typical(pairs: NDArray[np.float64]) -> tuple[float, float]:
+    ratio = float(np.median(pairs[:, 0] / pairs[:, 1]))
+    least = float(pairs[:, 1].min())
     return ratio * least, least
 
 
@@ -278,37 +276,47 @@ def _at_once(*runs: Callable[[], None]) -> Callable[[], None]:
     return run
 
 
-def _steps(play: Play, threads: int, floats: bool = False) -> Callable[[], None]:
-    """``play``'s steps, with the observation as codes, and as floats too if wanted."""
-    games = play.spins.shape[1]
-    batch = GameBatch(games, SETTINGS, num_threads=threads)
+def _steps(play: Play, threads: int) -> Callable[[], None]:
+    """``play``'s steps, with the observation as codes."""
+    batch = GameBatch(play.spins.shape[1], SETTINGS, num_threads=threads)
     batch.restore(play.states)
-    out = NO_OUTPUT
-    if floats:
-        # Written to, so that the system has handed out the memory before the clock runs.
-        out = NO_OUTPUT._replace(observations=np.ones((games, NUM_FEATURES), np.float32))
 
     def run() -> None:
         for spin, buttons in zip(play.spins, play.buttons, strict=True):
-            batch.step(spin, buttons, out)
+            batch.step(spin, buttons)
         batch.close()
 
     return run
 
 
-def _vector(play: Play) -> Callable[[], None]:
+def _vector_and_batch(play: Play) -> tuple[float, float]:
+    """Seconds of ``play``'s steps through the vector environment, and through its batch alone.
+
+    Both have the same games and memory: of the same games in other memory, one lot may be slower
+    by more than the difference that is looked for.  So they take turns step by step; every second
+    time the other one begins.
+    """
     env = TempestVectorEnv(play.spins.shape[1], start_level=range(1, 100), skip_idle=False)
-    env.reset(seed=0)
-    env.batch.restore(play.states)
+    observations, _ = env.reset(seed=0)
+    out = NO_OUTPUT._replace(observations=observations)
     knob = (play.spins / np.float32(31.0)).astype(np.float32)[..., None]
     pairs = play.buttons.astype(np.int64)
     actions = [{"buttons": pair, "spinner": turn} for pair, turn in zip(pairs, knob, strict=True)]
-
-    def run() -> None:
-        for action in actions:
-            env.step(action)
-
-    return run
+    inputs = list(zip(play.spins, play.buttons, strict=True))
+    ways = (
+        lambda at: env.step(actions[at]),
+        lambda at: env.batch.step(*inputs[at], out),
+    )
+    seconds = np.zeros((PAIRS + 1, 2))
+    for number in range(2 * (PAIRS + 1)):
+        env.batch.restore(play.states)
+        for at in range(len(actions)):
+            way = (at + number) % 2
+            step = ways[way]
+            began = time.perf_counter()
+            step(at)
+            seconds[number // 2, way] += time.perf_counter() - began
+    return _typical(seconds[1:])  # The first ones compile.
 
 
 def _first_step(cache: str | None) -> float:
