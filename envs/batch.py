@@ -20,7 +20,7 @@ from .arcade.randomness import STREAM_DTYPE
 from .feature_floats import as_floats
 from .feature_layout import NUM_FEATURES
 from .game_step import GAME_DTYPE, NOT_STARTED
-from .report import REPORT_ROWS
+from .report import REPORT_SIZE
 from .seeds import Seeds, streams_for
 from .settings import GameSettings
 from .step_job import new_job, set_options
@@ -41,7 +41,7 @@ class StepOutput(NamedTuple):
     """``(num_games, NUM_FEATURES)``, the observations as floats; or ``(0, NUM_FEATURES)``."""
 
     report: NDArray[np.int64]
-    """``(REPORT_ROWS, num_games)``, the numbers of ``info``; or ``(REPORT_ROWS, 0)``."""
+    """``(num_games, REPORT_SIZE)``, the numbers of ``info``; or ``(0, REPORT_SIZE)``."""
 
     ends: NDArray[np.bool_] = np.empty((2, 0), np.bool_)
     """``(2, num_games)``, terminated and truncated; or ``(2, 0)``."""
@@ -53,7 +53,7 @@ class StepOutput(NamedTuple):
 
 
 NO_OUTPUT = StepOutput(
-    np.empty((0, NUM_FEATURES), np.float32), np.empty((REPORT_ROWS, 0), np.int64)
+    np.empty((0, NUM_FEATURES), np.float32), np.empty((0, REPORT_SIZE), np.int64)
 )
 
 
@@ -199,7 +199,12 @@ class GameBatch:
         """
         if len(buttons) != self.num_games or not self._started:
             return self._no_step()
-        happened = self._run(buttons, spinner, *self._controls, *out)
+        if self.num_threads == 1 and self._job is not None:
+            # What _run() does: after a step of many games even a call inside Python is dear.
+            counts, pairs = self._controls
+            happened = step_games(self._job, 0, buttons, spinner, counts, pairs, *out)
+        else:
+            happened = self._run(buttons, spinner, *self._controls, *out)
         if happened == REFUSED:
             return False
         self.happened = happened

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .game_step import LOST, TERMINATED, TRUNCATED
 from .outcome import DEATH_CAUSES
-from .report import REPORT_ROWS, REPORTED, report_games
+from .report import REPORT_SIZE, REPORTED, report_games
 
 TIME_LIMIT = "time_limit"
 MACHINE_LOST = "machine_lost"
@@ -28,9 +28,9 @@ def describe_games(games: NDArray[np.void], ram: NDArray[np.void]) -> dict[str, 
     ``"time_limit"`` when it was truncated, ``"machine_lost"`` when the MAME that played it failed.
     Causes are those of ``DEATH_CAUSES``.  The two are read-only where they are empty throughout.
     """
-    report = np.empty((REPORT_ROWS, len(games)), np.int64)
+    report = np.empty((len(games), REPORT_SIZE), np.int64)
     noted = report_games(ram, games, report)
-    info: dict[str, NDArray[Any]] = dict(zip(REPORTED, report, strict=True))
+    info: dict[str, NDArray[Any]] = dict(zip(REPORTED, report.T, strict=True))
     empty = no_names(len(games))
     info["death_cause"], info["terminal_cause"] = cause_names(games) if noted else (empty, empty)
     return info

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 
 from .arcade.compiled import int64, kernel, rule
 from .arcade.memory import Ram
-from .intrinsics import prefetch
 
 REPORTED = (
     "score",
@@ -21,46 +20,35 @@ REPORTED = (
     "executed_spin",
     "executed_buttons",
 )
-"""Names of a report's rows; ``describe_games`` says what they mean."""
+"""Names of a report's numbers; ``describe_games`` says what they mean."""
 
-REPORT_ROWS = len(REPORTED)
-
-_COLUMNS_PER_LINE = 8
+REPORT_SIZE = len(REPORTED)
 
 
 @rule
-def write_report(ram: Ram, game: Any, report: NDArray[np.int64], at: int) -> bool:
-    """Write one game's numbers into column ``at`` of ``report``.
+def write_report(ram: Ram, game: Any, report: NDArray[np.int64]) -> bool:
+    """Write one game's numbers, ``(REPORT_SIZE,)``.
 
     Returns whether ``info`` names a cause: a life was lost in this step, or the game is over.
     """
     deaths = int64(0)
     for cause in range(len(game.deaths)):
         deaths += game.deaths[cause]
-    report[0, at] = game.score
-    report[1, at] = int64(ram.cur_wave) + 1
-    report[2, at] = ram.lives[ram.player_up & 1]
-    report[3, at] = game.ticks
-    report[4, at] = deaths
-    report[5, at] = game.step_idle_ticks
-    report[6, at] = game.executed_spin
-    report[7, at] = game.executed_buttons
+    report[0] = game.score
+    report[1] = int64(ram.cur_wave) + 1
+    report[2] = ram.lives[ram.player_up & 1]
+    report[3] = game.ticks
+    report[4] = deaths
+    report[5] = game.step_idle_ticks
+    report[6] = game.executed_spin
+    report[7] = game.executed_buttons
     return bool(game.step_death >= 0 or game.status != 0)
-
-
-@rule
-def expect_report(report: NDArray[np.int64], at: int, stop: int) -> None:
-    """Begin to bring the columns that follow ``at``'s cache line into the cache."""
-    ahead = at + _COLUMNS_PER_LINE
-    if at % _COLUMNS_PER_LINE == 0 and ahead < stop:
-        for row in range(len(report)):
-            prefetch(report[row], ahead)
 
 
 @kernel
 def report_games(ram: NDArray[np.void], games: NDArray[np.void], report: NDArray[np.int64]) -> bool:
-    """Write all games' numbers, int64 ``(REPORT_ROWS, num_games)``; whether any has a cause."""
+    """Write all games' numbers, int64 ``(num_games, REPORT_SIZE)``; whether any has a cause."""
     noted = False
     for i in range(len(ram)):
-        noted |= write_report(ram[i], games[i], report, i)
+        noted |= write_report(ram[i], games[i], report[i])
     return noted

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .information import no_names
-from .report import REPORT_ROWS, REPORTED
+from .report import REPORT_SIZE, REPORTED
 from .rewards import REWARD_PARTS
 
 _KEPT = 3
@@ -38,13 +38,13 @@ class OutputSet:
     """Rewards, terminated and truncated, of which views are to be given out."""
 
     def __init__(self, num_games: int) -> None:
-        report = np.empty((REPORT_ROWS, num_games), np.int64)
+        report = np.empty((num_games, REPORT_SIZE), np.int64)
         ends = np.empty((2, num_games), np.bool_)
         rewards = np.empty((2, num_games))
-        rows = list(report)
+        numbers = list(report.T)
         from_points = rewards[1]
         self.info = {
-            **dict(zip(REPORTED, rows, strict=True)),
+            **dict(zip(REPORTED, numbers, strict=True)),
             "death_cause": no_names(num_games),
             "terminal_cause": no_names(num_games),
             **dict.fromkeys(REWARD_PARTS, _nothing(num_games)),
@@ -53,9 +53,9 @@ class OutputSet:
         self.info |= dict.fromkeys([f"_{name}" for name in self.info], _everywhere(num_games))
         self.returned = (rewards[0], ends[0], ends[1])
         self.arrays = (report, ends, rewards)
-        # Nobody holds them if as many references exist as now; a row's view is the array's.
-        self.counted = (*self.arrays, from_points, *rows)
-        del report, ends, rewards, rows, from_points
+        # Nobody holds them if as many references exist as now; a number's view is the array's.
+        self.counted = (*self.arrays, from_points, *numbers)
+        del report, ends, rewards, numbers, from_points
         self.alone = sum(map(getrefcount, self.counted))
 
 

@@ -149,13 +149,15 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         made = self._outputs.take()
         floats = NO_OUTPUT.observations if self._floats is None else self._floats.take()
         out = floats, *made.arrays, self._scale
+        # All that Python does is done before the games are played: they drive everything that it
+        # has touched out of the processor's caches, and bringing that back is what it costs.
+        info = made.info.copy()
         rewards, terminated, truncated = made.returned
+        rewards, terminated, truncated = rewards.view(), terminated.view(), truncated.view()
         # Games that are over take no part in this, whatever their action.
         plain = self._form.plain(actions)
         if plain is None or not batch.step_actions(*plain, out):
             batch.step(*self._form.decode(actions, self.num_envs), StepOutput(*out))
-        info = made.info.copy()
-        rewards, terminated, truncated = rewards.view(), terminated.view(), truncated.view()
         if waiting is not None or batch.happened != 0 or not self._rewards.only_points:
             rewards = self._add_events(info, StepOutput(*out), waiting)
         observations = self._observe() if self._floats is None else floats

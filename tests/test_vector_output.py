@@ -13,7 +13,7 @@ from tempest_agent.envs.batch import StepOutput
 from tempest_agent.envs.buffers import BufferPool
 from tempest_agent.envs.features import as_floats
 from tempest_agent.envs.information import describe_games
-from tempest_agent.envs.report import REPORT_ROWS
+from tempest_agent.envs.report import REPORT_SIZE
 from tempest_agent.envs.step_kernels import step_games
 from tempest_agent.envs.step_outputs import OutputSets
 from tempest_agent.envs.vector_env import TempestVectorEnv
@@ -215,10 +215,10 @@ def test_filling_writes_where_the_mask_is_set() -> None:
     env = TempestVectorEnv(4, start_level=[1, 9])
     env.reset(seed=2)
     codes = env.batch.codes
-    out = StepOutput(np.full(codes.shape, 7, np.float32), np.full((REPORT_ROWS, 4), 7, np.int64))
+    out = StepOutput(np.full(codes.shape, 7, np.float32), np.full((4, REPORT_SIZE), 7, np.int64))
     mask = np.array([True, False, False, True])
     env.batch.fill(out, mask)
     np.testing.assert_array_equal(out.observations[mask], as_floats(codes[mask]))
     assert (out.observations[~mask] == 7).all()
-    np.testing.assert_array_equal(out.report[1, mask], env.batch.ram["cur_wave"][mask] + 1)
-    assert (out.report[:, ~mask] == 7).all()
+    np.testing.assert_array_equal(out.report[mask, 1], env.batch.ram["cur_wave"][mask] + 1)
+    assert (out.report[~mask] == 7).all()
