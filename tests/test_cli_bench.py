@@ -135,4 +135,4 @@ def test_a_pair_is_judged_by_its_own_ratio(monkeypatch: pytest.MonkeyPatch) -> N
     def prepare() -> Any:
         return lambda: now.__setitem__(0, now[0] + next(flat))
 
-    assert bench_env.paired(prepare, prepare, 4) == (2.75 * 2, 2)
+    assert bench_env.paired(4, (prepare, prepare)) == [(2.75 * 2, 2)]

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,9 @@ WARM_STARTS = 3
 ALE_FRAMES = 5_000
 ALE_GAME = "space_invaders"
 
+Preparation: TypeAlias = Callable[[], Callable[[], None]]
+"""Makes something to be timed."""
+
 FIRST_STEP = (
     "import gymnasium\n"
     "env = gymnasium.make('tempest_agent:Tempest-v0')\n"
@@ -77,18 +80,19 @@ def measure() -> dict[str, Figure]:
     seconds = fastest(lambda: _replay(few), lambda: _steps(few, threads=1))
     ticks, steps = (few.decisions / each for each in seconds)
     vector, batch = _vector_and_batch(many)
-    two, one = paired(lambda: _steps(many, threads=2), lambda: _steps(many, threads=1), PAIRS)
-    both, alone = paired(
-        lambda: _at_once(_compiled_steps(many), _compiled_steps(many)),
-        lambda: _compiled_steps(many),
+    (two, one), (both, alone) = paired(
         PAIRS,
+        (lambda: _steps(many, threads=2), lambda: _steps(many, threads=1)),
+        (
+            lambda: _at_once(_compiled_steps(many), _compiled_steps(many)),
+            lambda: _compiled_steps(many),
+        ),
     )
     crowd = record(CROWD_GAMES, CROWD_TICKS)
-    crowd_two, crowd_one = paired(
-        lambda: _steps(crowd, threads=2), lambda: _steps(crowd, threads=1), CROWD_PAIRS
-    )
-    at_once, by_few = paired(
-        lambda: _compiled_steps(crowd), lambda: _compiled_steps(crowd, together=GAMES), CROWD_PAIRS
+    (crowd_two, crowd_one), (at_once, by_few) = paired(
+        CROWD_PAIRS,
+        (lambda: _steps(crowd, threads=2), lambda: _steps(crowd, threads=1)),
+        (lambda: _compiled_steps(crowd), lambda: _compiled_steps(crowd, together=GAMES)),
     )
     ale = _ale_frames_per_second()
     return {
@@ -191,7 +195,7 @@ def replay_steps(
         )
 
 
-def fastest(*prepare: Callable[[], Callable[[], None]]) -> list[float]:
+def fastest(*prepare: Preparation) -> list[float]:
     """Least seconds of ``REPETITIONS`` runs of each; what ``prepare`` does is not timed.
 
     The runs take turns, so that a machine that is busy for a while slows all of them down.
@@ -206,23 +210,21 @@ def fastest(*prepare: Callable[[], Callable[[], None]]) -> list[float]:
     return [min(times[1:]) for times in seconds]
 
 
-def paired(
-    first: Callable[[], Callable[[], None]],
-    second: Callable[[], Callable[[], None]],
-    count: int,
-) -> tuple[float, float]:
-    """Seconds of both, whose ratio is the median of those of ``count`` pairs of runs.
+def paired(count: int, *pairs: tuple[Preparation, Preparation]) -> list[tuple[float, float]]:
+    """Seconds of both of each pair, whose ratio is the median of those of ``count`` runs of both.
 
-    The two of a pair follow each other, so that what else the machine does disturbs both.
+    The two follow each other, so that what else the machine does disturbs both.  The pairs take
+    turns, so that a machine that is busy for a while disturbs them alike.
     """
-    seconds = np.zeros((count + 1, 2))
+    seconds = np.zeros((len(pairs), count + 1, 2))
     for number in range(count + 1):
-        for way, make in enumerate((first, second)):
-            run = make()
-            began = time.perf_counter()
-            run()
-            seconds[number, way] = time.perf_counter() - began
-    return _typical(seconds[1:])  # The first ones compile.
+        for which, pair in enumerate(pairs):
+            for way, make in enumerate(pair):
+                run = make()
+                began = time.perf_counter()
+                run()
+                seconds[which, number, way] = time.perf_counter() - began
+    return [_typical(each[1:]) for each in seconds]  # The first ones compile.
 
 
 def _typical(pairs: NDArray[np.float64]) -> tuple[float, float]:
