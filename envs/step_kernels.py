@@ -102,6 +102,7 @@ def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
             last_games[i] = games[i]
             begin_game(ram[i], streams[i], game, options)
             if observing:
+                # For whole rows Numba would compile an error message as well, which takes seconds.
                 for code in range(NUM_FEATURES):
                     last_codes[i, code] = codes[i, code]
                 observe_game(ram[i], game, input_delay, codes[i])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -161,7 +162,12 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
 
 
 def check_reset_options(options: dict[str, Any] | None, known: tuple[str, ...]) -> None:
-    """``ValueError`` for an entry of ``reset(options=...)`` that is not in ``known``."""
+    """``ValueError`` for an entry of ``reset(options=...)`` that is not in ``known``.
+
+    ``TypeError`` where ``options`` is neither ``None`` nor a dictionary.
+    """
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"reset(options={options!r}): a dictionary or None is needed")
     for name in options or {}:
         if name not in known:
             offer = f"it takes {', '.join(known)}" if known else "it takes none"

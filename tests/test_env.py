@@ -266,6 +266,8 @@ def test_render_follows_the_game_and_its_size() -> None:
 def test_reset_options_that_do_not_exist_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown entry 'level'"):
         make().reset(options={"level": 3})
+    with pytest.raises(TypeError, match="options=5"):
+        make().reset(options=5)
 
 
 def test_common_wrappers_work() -> None:

@@ -134,6 +134,8 @@ def test_a_partial_reset_before_the_first_is_refused() -> None:
         make().reset(options={"reset_mask": np.array([True, False, False, False])})
     with pytest.raises(ValueError, match="unknown entry 'mask'"):
         make().reset(options={"mask": np.ones(GAMES, np.bool_)})
+    with pytest.raises(TypeError, match=r"options=\[\]"):
+        make().reset(options=[])  # type: ignore[arg-type]
 
 
 def test_a_reset_mask_resets_those_games_only() -> None:

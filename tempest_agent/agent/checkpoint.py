@@ -123,7 +123,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     if not path.is_file():
         raise UserError(f"no checkpoint {path}; check the name, or train one first")
     try:
-        _check_sums(path)
+        _check_archive(path)
         content = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         raise DamagedCheckpointError(
@@ -134,7 +134,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         raise UserError(f"cannot read {path}: {error.strerror}; change its permissions") from error
     except _UNREADABLE as error:
         raise DamagedCheckpointError(
-            f"{path} is damaged or not a checkpoint ({_what_is_wrong(path, error)}); "
+            f"{path} is damaged or not a checkpoint ({one_line(error)[:120]}); "
             "use an earlier one from the same folder"
         ) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -242,23 +242,19 @@ def prune(folder: Path, keep: int) -> None:
             path.unlink(missing_ok=True)
 
 
-def _what_is_wrong(path: Path, error: Exception) -> str:
-    """Why a file cannot be read: torch says it in terms of its own parts."""
+def _check_archive(path: Path) -> None:
+    """Raise ``BadZipFile`` where the file is cut short or a stored checksum does not fit.
+
+    ``torch.load`` says the one in terms of its own parts and ignores the other.
+    """
     with path.open("rb") as file:
         beginning = file.read(len(_ARCHIVE))
     if not beginning:
-        return "it is empty"
-    # Some versions of Python raise where others say no.
-    known = isinstance(error, zipfile.BadZipFile)
-    if beginning == _ARCHIVE and not known and not zipfile.is_zipfile(path):
-        return "its end is missing"
-    return one_line(error)[:120]
-
-
-def _check_sums(path: Path) -> None:
-    """Raise ``BadZipFile`` where a stored checksum does not fit: ``torch.load`` ignores them."""
+        raise zipfile.BadZipFile("it is empty")
     if not zipfile.is_zipfile(path):
-        return  # Cut short, or another kind of file: torch says what is wrong with it.
+        if beginning == _ARCHIVE:
+            raise zipfile.BadZipFile("its end is missing")
+        return  # Another kind of file: torch says what is wrong with it.
     with zipfile.ZipFile(path) as archive:
         damaged = archive.testzip()
     if damaged is not None:
