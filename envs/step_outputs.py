@@ -41,10 +41,10 @@ class OutputSet:
         report = np.empty((num_games, REPORT_SIZE), np.int64)
         ends = np.empty((2, num_games), np.bool_)
         rewards = np.empty((2, num_games))
-        numbers = list(report.T)
+        columns = list(report.T)
         from_points = rewards[1]
         self.info = {
-            **dict(zip(REPORTED, numbers, strict=True)),
+            **dict(zip(REPORTED, columns, strict=True)),
             "death_cause": no_names(num_games),
             "terminal_cause": no_names(num_games),
             **dict.fromkeys(REWARD_PARTS, _nothing(num_games)),
@@ -53,9 +53,10 @@ class OutputSet:
         self.info |= dict.fromkeys([f"_{name}" for name in self.info], _everywhere(num_games))
         self.returned = (rewards[0], ends[0], ends[1])
         self.arrays = (report, ends, rewards)
-        # Nobody holds them if as many references exist as now; a number's view is the array's.
-        self.counted = (*self.arrays, from_points, *numbers)
-        del report, ends, rewards, numbers, from_points
+        # Nobody holds them if as many references exist as now: views of a column count as the
+        # report's.
+        self.counted = (*self.arrays, from_points, *columns)
+        del report, ends, rewards, columns, from_points
         self.alone = sum(map(getrefcount, self.counted))
 
 

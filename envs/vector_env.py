@@ -149,8 +149,8 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         made = self._outputs.take()
         floats = NO_OUTPUT.observations if self._floats is None else self._floats.take()
         out = floats, *made.arrays, self._scale
-        # All that Python does is done before the games are played: they drive everything that it
-        # has touched out of the processor's caches, and bringing that back is what it costs.
+        # Before the games are played, not after: they drive all that Python has touched out of the
+        # processor's caches, and bringing it back is most of what a vector step costs.
         info = made.info.copy()
         rewards, terminated, truncated = made.returned
         rewards, terminated, truncated = rewards.view(), terminated.view(), truncated.view()

@@ -81,13 +81,18 @@ def weigh_thrice(value: int) -> int:
     return weighted(value, 1) + weighted(value, weight=2) + weighted(3, value)
 
 
+@rule
+def joined(tens: int, ones: int) -> int:
+    return tens * 10 + ones
+
+
 def test_a_rule_is_compiled_once_for_all_constants() -> None:
     assert weigh_thrice(4) == 41 + 42 + 34
     assert len(cast(Any, weighted).signatures) == 1
 
 
 def test_python_can_call_a_rule() -> None:
-    assert weighted(4, 1) == 41
-    assert weighted(weight=1, value=np.uint8(200)) == 2001
+    assert joined(4, 1) == 41
+    assert joined(ones=1, tens=np.uint8(200)) == 2001
     with pytest.raises(TypeError):
-        weighted(4)  # type: ignore[call-arg]
+        joined(4)  # type: ignore[call-arg]
