@@ -29,7 +29,10 @@ Controls: TypeAlias = tuple[NDArray[np.int8], NDArray[np.uint8]]
 PlainActions: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32]]
 """Button pairs and spinner values of shape ``(num_games, 1)``, as hybrid actions name them."""
 
-NO_ACTIONS: PlainActions = (np.empty(0, np.int64), np.empty((0, 1), np.float32))
+NOT_ACTING: tuple[bool, NDArray[np.int64], NDArray[np.float32]] = (
+    False, np.empty(0, np.int64), np.empty((0, 1), np.float32),
+)  # fmt: skip
+"""For compiled code that takes whether it is given ``PlainActions``, and these."""
 
 ACTION_TYPES = ("hybrid", "box", "discrete")
 DEFAULT_SPINNER_KNOTS = 17

@@ -5,16 +5,16 @@ The engine under both forms of the environment, the collector and the evaluator.
 
 from __future__ import annotations
 
-import os
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .actions import NO_ACTIONS
+from .actions import NOT_ACTING
 from .arcade.memory import RAM_DTYPE, RAM_SIZE, as_bytes
 from .arcade.randomness import STREAM_DTYPE
 from .feature_floats import as_floats
@@ -24,7 +24,7 @@ from .report import REPORT_SIZE
 from .seeds import Seeds, streams_for
 from .settings import GameSettings
 from .step_job import new_job, set_options
-from .step_kernels import REFUSED, fill_output, observe_games, reset_games, step_games
+from .step_kernels import fill_output, observe_games, reset_games, step_games
 from .threads import StepThreads
 
 NEVER = 2**62
@@ -55,11 +55,6 @@ class StepOutput(NamedTuple):
 NO_OUTPUT = StepOutput(
     np.empty((0, NUM_FEATURES), np.float32), np.empty((0, REPORT_SIZE), np.int64)
 )
-
-
-AnyOutput: TypeAlias = tuple[
-    NDArray[np.float32], NDArray[np.int64], NDArray[np.bool_], NDArray[np.float64], float
-]
 
 
 class GameBatch:
@@ -133,11 +128,15 @@ class GameBatch:
         self._options = self.settings.records()
         self.happened = 0
         self._job: NDArray[np.int64] | None = None
+        self._threads: StepThreads | None = None
+        self._stepper: Callable[..., int] | None = None
+        self.play_actions: Callable[..., int] | None = None
+        """Plays a step with hybrid actions as ``ActionForm.plain`` gives them and a place for
+        ``StepOutput``'s fields; returns what ``happened``, or ``REFUSED`` where nothing was played
+        because an action is none.  After a step of many games whatever Python does is dear; this
+        does little.  ``None`` before the first ``step``, and where there is no such way."""
         self._seeded = False
         self._started = False
-        self._threads: StepThreads | None = None
-        self._threads_process = 0
-        self._end_threads: Any = None
 
     def reset(self, mask: NDArray[np.bool_] | None = None, seeds: Seeds | None = None) -> None:
         """Begin new games where ``mask`` (default: everywhere) is set.
@@ -174,7 +173,7 @@ class GameBatch:
         overwritten by the next step.
         """
         if not self._started:
-            self._no_step()
+            raise RuntimeError(_NOT_RESET)
         shape = (self.num_games,)
         if spin.shape != shape or buttons.shape != shape:
             raise ValueError(
@@ -188,32 +187,6 @@ class GameBatch:
             )
         self.happened = self._play(spin, buttons, out)
         return self.points, self.terminated, self.truncated
-
-    def step_actions(
-        self, buttons: NDArray[np.int64], spinner: NDArray[np.float32], out: AnyOutput
-    ) -> bool:
-        """Play one step with hybrid actions as ``ActionForm.plain`` gives them.
-
-        ``out``: a ``StepOutput``, or its fields.  Returns False, and nothing has happened, where
-        an action is none of the action space.
-        """
-        if len(buttons) != self.num_games or not self._started:
-            return self._no_step()
-        if self.num_threads == 1 and self._job is not None:
-            # What _run() does: after a step of many games even a call inside Python is dear.
-            counts, pairs = self._controls
-            happened = step_games(self._job, 0, buttons, spinner, counts, pairs, *out)
-        else:
-            happened = self._run(buttons, spinner, *self._controls, *out)
-        if happened == REFUSED:
-            return False
-        self.happened = happened
-        return True
-
-    def _no_step(self) -> bool:
-        if not self._started:
-            raise RuntimeError(_NOT_RESET)
-        return False
 
     def set_start_levels(self, levels: Sequence[int]) -> None:
         """Let games that begin from now on draw one entry of ``levels``, with equal chances."""
@@ -273,12 +246,12 @@ class GameBatch:
         self._observe(mask)
         self._seeded = True
         self._started = not bool((self.games["status"] == NOT_STARTED).any())
+        self.play_actions = None
 
     def close(self) -> None:
         """End the threads; the batch can still be used and then starts new ones."""
-        if self._threads is not None and self._threads_process == os.getpid():
-            self._end_threads()
-        self._threads = None
+        if self._threads is not None:
+            self._threads.close()
 
     def step_job(self) -> NDArray[np.int64]:
         """What the compiled ``step_games`` works on: addresses, good only as long as the batch."""
@@ -323,26 +296,24 @@ class GameBatch:
 
     def _play(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], out: StepOutput) -> int:
         """Step every game; bits of what happened."""
-        return self._run(*NO_ACTIONS, spin, buttons, *out)
+        if self._stepper is None:
+            self._stepper = self._new_stepper()
+        if self.play_actions is None:
+            self.play_actions = partial(self._stepper, *self._controls, True)
+        return self._stepper(spin, buttons, *NOT_ACTING, *out)
 
-    def _run(self, *arrays: Any) -> int:
-        job = self._job
-        if job is None:
-            job = self.step_job()
+    def _new_stepper(self) -> Callable[..., int]:
+        """``step_games`` for this batch's job, without the arguments that are always the same."""
+        job = self.step_job()
         if self.num_threads == 1:
-            return step_games(job, 0, *arrays)
-        return self._running_threads(job).step(*arrays)
-
-    def _running_threads(self, job: NDArray[np.int64]) -> StepThreads:
-        # Threads do not survive a fork: a child process makes its own.
-        if self._threads is None or self._threads_process != os.getpid():
-            self._threads = StepThreads(job, self._arrays(), self.num_threads)
-            self._threads_process = os.getpid()
-            self._end_threads = weakref.finalize(self, self._threads.close)
-        return self._threads
+            return partial(step_games, job, 0)
+        self._threads = StepThreads(job, self._arrays(), self.num_threads)
+        weakref.finalize(self, self._threads.close)
+        return self._threads.step
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_threads": None, "_end_threads": None, "_job": None}
+        own = dict.fromkeys(("_job", "_stepper", "_threads", "play_actions"))
+        return {**self.__dict__, **own}
 
 
 def rows_of(records: NDArray[np.void]) -> NDArray[np.uint8]:

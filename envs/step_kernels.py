@@ -138,10 +138,11 @@ def _note_arrays(
 def step_games(
     job: NDArray[np.int64],
     share: int,
-    pairs: NDArray[np.int64],
-    turns: NDArray[np.float32],
     spin: NDArray[np.int8],
     buttons: NDArray[np.uint8],
+    acting: bool,
+    pairs: NDArray[np.int64],
+    turns: NDArray[np.float32],
     floats: NDArray[np.float32],
     report: NDArray[np.int64],
     ends: NDArray[np.bool_],
@@ -150,17 +151,18 @@ def step_games(
 ) -> int:
     """One step of the games of ``job``; what happened, bits of ``NOTED``, ``ENDED``, ...
 
-    ``spin`` and ``buttons`` are what the step puts in.  Where ``pairs`` and ``turns`` have an
-    entry for each game, they are written first from these, hybrid actions; if one of those is
-    none, the answer is ``REFUSED`` and nothing is played.  ``floats``, ``report``, ``ends`` and
+    ``spin`` and ``buttons`` are what the step puts in.  When ``acting`` they are written first
+    from hybrid actions, ``pairs`` and ``turns``; where these are none, the answer is ``REFUSED``
+    and nothing is played.  ``floats``, ``report``, ``ends`` and
     ``rewards``, where they have a place for each game, receive what ``StepOutput`` says.
 
     The owner of ``share`` 0 calls this for every step, the other threads once: they play in all
     steps that come, whatever their other arguments, and return when it is time to sleep.
     """
     if share == 0:
-        if len(pairs) > 0:
-            if turns.shape != (len(pairs), 1):
+        if acting:
+            total = job[at.TOTAL]
+            if len(pairs) != total or turns.shape != (total, 1):
                 return REFUSED
             if write_controls(pairs, turns, spin, buttons) != 0:
                 return REFUSED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .actions import NO_ACTIONS
+from .actions import NOT_ACTING
 from .shares import clear_shares, dismiss, dismissed, finished, take_sleeper
 from .step_job import HAPPENED
 from .step_kernels import UNFINISHED, step_games
@@ -18,9 +19,9 @@ _NAP = 50e-6
 # Seconds between two looks at a thread that something else keeps from its last games.
 
 _NOTHING: tuple[Any, ...] = (
-    *NO_ACTIONS,
     np.empty(0, np.int8),
     np.empty(0, np.uint8),
+    *NOT_ACTING,
     np.empty((0, 0), np.float32),
     np.empty((0, 0), np.int64),
     np.empty((0, 0), np.bool_),
@@ -37,20 +38,25 @@ class StepThreads:
     and plays those of a thread that is late as well.  After a step the threads stay awake inside
     compiled code for a while, so that steps that follow each other closely wake nobody.
 
+    They begin with the first step, and end with ``close``.
+
     ``arrays``: those whose addresses are in ``job``; they live as long as the threads.
     """
 
     def __init__(self, job: NDArray[np.int64], arrays: Any, num_threads: int) -> None:
-        clear_shares(job)
         self._job = job
+        self._arrays = arrays
+        self._num_threads = num_threads
         self._held: Any = None
-        self._workers = [_Worker(share, job, arrays) for share in range(1, num_threads)]
-        for worker in self._workers:
-            worker.start()
+        self._workers: list[_Worker] = []
+        self._process = 0
 
     def step(self, *arrays: Any) -> int:
         """Play a step with ``arrays`` as ``step_games`` takes them; what happened in it."""
         job = self._job
+        # Threads do not survive a fork: a child process makes its own.
+        if self._process != os.getpid():
+            self._start()
         # Kept for the threads, should an interrupt end this function before they are through.
         self._held = arrays
         for worker in self._workers:
@@ -64,13 +70,25 @@ class StepThreads:
         return job.item(HAPPENED) if happened & UNFINISHED else happened
 
     def close(self) -> None:
-        """End the threads."""
+        """End the threads; the next step starts new ones."""
+        if self._process != os.getpid():
+            return
+        self._process = 0
         dismiss(self._job)
         for worker in self._workers:
             worker.wake()
         for worker in self._workers:
             if worker is not threading.current_thread():
                 worker.join()
+
+    def _start(self) -> None:
+        clear_shares(self._job)
+        self._workers = [
+            _Worker(share, self._job, self._arrays) for share in range(1, self._num_threads)
+        ]
+        for worker in self._workers:
+            worker.start()
+        self._process = os.getpid()
 
     def _wait(self) -> None:
         interrupted = None

@@ -25,7 +25,7 @@ from .rewards import REWARD_PARTS, Rewards
 from .saved_states import SAVED_SIZE, restore_saved, saved_states
 from .screen import Screen
 from .seeds import check_seed
-from .step_kernels import ENDED, NOTED
+from .step_kernels import ENDED, NOTED, REFUSED
 from .step_outputs import OutputSets
 from .tempest_env import TICKS_PER_SECOND, check_reset_options
 from .vector_info import masked
@@ -155,11 +155,13 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         rewards, terminated, truncated = made.returned
         rewards, terminated, truncated = rewards.view(), terminated.view(), truncated.view()
         # Games that are over take no part in this, whatever their action.
-        plain = self._form.plain(actions)
-        if plain is None or not batch.step_actions(*plain, out):
+        plain, play = self._form.plain(actions), batch.play_actions
+        happened = REFUSED if plain is None or play is None else play(*plain, *out)
+        if happened == REFUSED:
             batch.step(*self._form.decode(actions, self.num_envs), StepOutput(*out))
-        if waiting is not None or batch.happened != 0 or not self._rewards.only_points:
-            rewards = self._add_events(info, StepOutput(*out), waiting)
+            happened = batch.happened
+        if waiting is not None or happened != 0 or not self._rewards.only_points:
+            rewards = self._add_events(info, StepOutput(*out), happened, waiting)
         observations = self._observe() if self._floats is None else floats
         return observations, rewards, terminated, truncated, info
 
@@ -212,14 +214,17 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         return {name: np.zeros(self.num_envs) for name in REWARD_PARTS}
 
     def _add_events(
-        self, info: dict[str, Any], out: StepOutput, waiting: NDArray[np.bool_] | None
+        self,
+        info: dict[str, Any],
+        out: StepOutput,
+        happened: int,
+        waiting: NDArray[np.bool_] | None,
     ) -> NDArray[np.float64]:
         """Rewards of a step, and in ``info`` what not every step has.
 
         ``waiting``: games that were over before.
         """
         batch = self.batch
-        happened = batch.happened
         ended = batch.terminated | batch.truncated if happened & ENDED else None
         renewed = ended if self.autoreset_mode == AutoresetMode.SAME_STEP else None
         rewards, parts = self._reward_parts(renewed)

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from tempest_agent.cli import cli
 from tempest_agent.commands import bench_env, bench_render, bench_train
-from tempest_agent.envs.actions import NO_ACTIONS
+from tempest_agent.envs.actions import NOT_ACTING
 from tempest_agent.envs.arcade.memory import as_bytes
 from tempest_agent.envs.batch import NO_OUTPUT, GameBatch
 from tempest_agent.experts import make_teacher
@@ -82,7 +82,7 @@ def test_the_ticks_that_are_timed_are_those_that_were_recorded() -> None:
     bench_env.replay_ticks(again.ram, again.streams, play.spins, play.buttons)
     np.testing.assert_array_equal(as_bytes(again.ram), as_bytes(batch.ram))
     again.restore(play.states)
-    bench_env.replay_steps(again.step_job(), NO_ACTIONS, play.spins, play.buttons, NO_OUTPUT)
+    bench_env.replay_steps(again.step_job(), NOT_ACTING, play.spins, play.buttons, NO_OUTPUT)
     np.testing.assert_array_equal(again.clone(), batch.clone())
     # Played all over the levels, and not waiting for a new game.
     assert len(set(batch.ram["cur_wave"])) > 1

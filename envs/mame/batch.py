@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..actions import decode_hybrid
 from ..arcade.inputs import SPINNER_MAX
 from ..arcade.memory import RAM_DTYPE, as_bytes
-from ..batch import NEVER, AnyOutput, GameBatch, StepOutput, rows_of
+from ..batch import NEVER, GameBatch, StepOutput, rows_of
 from ..game_step import (
     FIRE,
     IDLE_LIMIT,
@@ -85,16 +84,6 @@ class MameBatch(GameBatch):
     def pids(self) -> list[int | None]:
         """Process id of each game's MAME, ``None`` where there is none at the moment."""
         return [each.pid if each is not None and each.alive else None for each in self._machines]
-
-    def step_actions(
-        self, buttons: NDArray[np.int64], spinner: NDArray[np.float32], out: AnyOutput
-    ) -> bool:
-        if buttons.shape != (self.num_games,) or spinner.shape != (self.num_games, 1):
-            return False
-        if decode_hybrid(buttons, spinner, *self._controls) != 0:
-            return False
-        self.step(*self._controls, StepOutput(*out))
-        return True
 
     def clone(self, games: NDArray[np.int64] | list[int] | None = None) -> NDArray[np.uint8]:
         """Not to be had of the real machine: raises ``MameError``."""

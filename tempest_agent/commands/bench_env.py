@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.commands.bench import Figure, figure
-from tempest_agent.envs.actions import NO_ACTIONS
+from tempest_agent.envs.actions import NOT_ACTING
 from tempest_agent.envs.arcade.compiled import int64, kernel
 from tempest_agent.envs.arcade.inputs import set_inputs
 from tempest_agent.envs.arcade.tick import tick
@@ -187,12 +187,13 @@ def replay_steps(
     outputs: Any,
 ) -> None:
     """All steps of a batch in one call, so that nothing is added to them."""
-    pairs, turns = actions
+    acting, pairs, turns = actions
     floats, report, ends, rewards, scale = outputs
     for at in range(spins.shape[0]):
         step_games(
-            job, 0, pairs, turns, spins[at], buttons[at], floats, report, ends, rewards, scale
-        )
+            job, 0, spins[at], buttons[at], acting, pairs, turns,
+            floats, report, ends, rewards, scale,
+        )  # fmt: skip
 
 
 def fastest(*prepare: Preparation) -> list[float]:
@@ -263,7 +264,7 @@ def _compiled_steps(play: Play, together: int = 0) -> Callable[[], None]:
         for group, (spins, buttons) in enumerate(inputs):
             for here, there in pairs:
                 here[:] = there[group * together : (group + 1) * together]
-            replay_steps(batch.step_job(), NO_ACTIONS, spins, buttons, NO_OUTPUT)
+            replay_steps(batch.step_job(), NOT_ACTING, spins, buttons, NO_OUTPUT)
 
     return run
 
@@ -297,7 +298,7 @@ def _vector_and_batch(play: Play) -> tuple[float, float]:
 
     Both have the same games and memory: of the same games in other memory, one lot may be slower
     by more than the difference that is looked for.  So they take turns step by step; every second
-    time the other one begins.
+    time the other one begins.  Their actions are new arrays, as an agent has just made them.
     """
     env = TempestVectorEnv(play.spins.shape[1], start_level=range(1, 100), skip_idle=False)
     observations = env.reset(seed=0)[0]
@@ -310,14 +311,14 @@ def _vector_and_batch(play: Play) -> tuple[float, float]:
         for at in range(len(pairs)):
             way = (at + number) % 2
             if way == 0:
-                action = {"buttons": pairs[at], "spinner": knob[at]}
+                action = {"buttons": pairs[at].copy(), "spinner": knob[at].copy()}
                 # Nobody holds the last observations: the environment writes the next ones there.
                 observations, out = nothing, NO_OUTPUT
                 began = time.perf_counter()
                 observations = env.step(action)[0]
             else:
                 out = NO_OUTPUT._replace(observations=observations)
-                spin, buttons = play.spins[at], play.buttons[at]
+                spin, buttons = play.spins[at].copy(), play.buttons[at].copy()
                 began = time.perf_counter()
                 env.batch.step(spin, buttons, out)
             seconds[number // 2, way] += time.perf_counter() - began
