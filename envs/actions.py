@@ -26,19 +26,15 @@ from .arcade.inputs import SPINNER_MAX
 Controls: TypeAlias = tuple[NDArray[np.int8], NDArray[np.uint8]]
 """Knob counts a tick and buttons, one each per game."""
 
-PlainActions: TypeAlias = tuple[NDArray[np.int64], NDArray[np.float32]]
-"""Button pairs and spinner values of shape ``(num_games, 1)``, as hybrid actions name them."""
-
 NOT_ACTING: tuple[bool, NDArray[np.int64], NDArray[np.float32]] = (
     False, np.empty(0, np.int64), np.empty((0, 1), np.float32),
 )  # fmt: skip
-"""For compiled code that takes whether it is given ``PlainActions``, and these."""
+"""For compiled code that takes whether it is given hybrid actions, and their two arrays."""
 
 ACTION_TYPES = ("hybrid", "box", "discrete")
 DEFAULT_SPINNER_KNOTS = 17
 BUTTON_PAIRS = 4
 
-_ARRAY, _INT64, _FLOAT32 = np.ndarray, np.dtype(np.int64), np.dtype(np.float32)
 _HYBRID_PARTS = {"buttons", "spinner"}
 _NO_PAIR, _NO_NUMBER = 1, 2
 _NAN = (
@@ -136,11 +132,8 @@ class ActionForm(ABC):
     def decode(self, actions: Any, num_games: int) -> Controls:
         """Controls of a batch of actions; ``ValueError`` where they do not fit the space."""
 
-    def plain(self, actions: Any) -> PlainActions | None:
-        """The arrays of ``actions`` where compiled code can take them as they are.
-
-        Their lengths may be wrong, and their entries outside of the space.
-        """
+    def parts(self, actions: Any) -> tuple[Any, Any] | None:
+        """Buttons and spinner of hybrid actions, unseen: compiled code tells whether they fit."""
         return None
 
     @abstractmethod
@@ -175,23 +168,10 @@ class HybridActions(ActionForm):
             raise ValueError(_NAN)
         return controls
 
-    def plain(self, actions: Any) -> PlainActions | None:
-        if type(actions) is not dict or len(actions) != 2:
-            return None
-        try:
-            buttons, spinner = actions["buttons"], actions["spinner"]
-        except KeyError:
-            return None
-        if type(buttons) is not _ARRAY or type(spinner) is not _ARRAY:
-            return None
-        if buttons.dtype is not _INT64 or spinner.dtype is not _FLOAT32:
-            return None
-        # Any other layout would be another type to the compiler.
-        if buttons.ndim != 1 or spinner.ndim != 2:
-            return None
-        if not (buttons.flags.carray and spinner.flags.carray):
-            return None
-        return buttons, spinner
+    def parts(self, actions: Any) -> tuple[Any, Any] | None:
+        if type(actions) is dict and len(actions) == 2:
+            return actions.get("buttons"), actions.get("spinner")
+        return None
 
     def single(self, action: Any) -> Any:
         if not isinstance(action, dict):

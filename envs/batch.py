@@ -24,7 +24,7 @@ from .report import REPORT_SIZE
 from .seeds import Seeds, streams_for
 from .settings import GameSettings
 from .step_job import new_job, set_options
-from .step_kernels import fill_output, observe_games, reset_games, step_games
+from .step_kernels import fill_output, observe_games, prepare_steps, reset_games, step_games
 from .threads import StepThreads
 
 NEVER = 2**62
@@ -131,10 +131,13 @@ class GameBatch:
         self._threads: StepThreads | None = None
         self._stepper: Callable[..., int] | None = None
         self.play_actions: Callable[..., int] | None = None
-        """Plays a step with hybrid actions as ``ActionForm.plain`` gives them and a place for
-        ``StepOutput``'s fields; returns what ``happened``, or ``REFUSED`` where nothing was played
-        because an action is none.  After a step of many games whatever Python does is dear; this
-        does little.  ``None`` before the first ``step``, and where there is no such way."""
+        """Plays a step with hybrid actions: buttons, spinner and the fields of a ``StepOutput``.
+
+        Returns what ``happened``.  Where these are no actions nothing is played, and it returns
+        ``REFUSED`` or, for other types of arrays than the action space's, raises ``TypeError``.
+        After a step of many games whatever Python does is dear; here it does little.  ``None``
+        before the first ``step``, and where there is no such way.
+        """
         self._seeded = False
         self._started = False
 
@@ -246,7 +249,8 @@ class GameBatch:
         self._observe(mask)
         self._seeded = True
         self._started = not bool((self.games["status"] == NOT_STARTED).any())
-        self.play_actions = None
+        if not self._started:
+            self.play_actions = None
 
     def close(self) -> None:
         """End the threads; the batch can still be used and then starts new ones."""
@@ -300,10 +304,14 @@ class GameBatch:
             self._stepper = self._new_stepper()
         if self.play_actions is None:
             self.play_actions = partial(self._stepper, *self._controls, True)
-        return self._stepper(spin, buttons, *NOT_ACTING, *out)
+        try:
+            return self._stepper(spin, buttons, *NOT_ACTING, *out)
+        except TypeError:  # The kernel takes no strided arrays and no read-only ones.
+            return self._stepper(spin.copy(), buttons.copy(), *NOT_ACTING, *out)
 
     def _new_stepper(self) -> Callable[..., int]:
         """``step_games`` for this batch's job, without the arguments that are always the same."""
+        prepare_steps()
         job = self.step_job()
         if self.num_threads == 1:
             return partial(step_games, job, 0)

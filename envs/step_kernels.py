@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from typing import Any
+
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from . import step_job as at
-from .actions import write_controls
+from .actions import NOT_ACTING, write_controls
 from .arcade.compiled import int64, kernel, rule
 from .arcade.memory import RAM_DTYPE
 from .arcade.options import OPTIONS_DTYPE
@@ -184,6 +188,34 @@ def step_games(
         if share == 0:
             return load(job, at.HAPPENED) if linger(job) else UNFINISHED
     return 0
+
+
+NOTHING: tuple[Any, ...] = (
+    np.empty(0, np.int8),
+    np.empty(0, np.uint8),
+    *NOT_ACTING,
+    np.empty((0, 0), np.float32),
+    np.empty((0, 0), np.int64),
+    np.empty((0, 0), np.bool_),
+    np.empty((0, 0)),
+    0.0,
+)
+"""What ``step_games`` takes besides job and share, empty."""
+
+_lock = threading.Lock()
+
+
+def prepare_steps() -> None:
+    """Compile ``step_games``, or find it on disk; from now on it takes arrays of its types alone.
+
+    For others it raises ``TypeError``, where Numba would compile it anew, for most of a minute.
+    """
+    compiled: Any = step_games
+    wanted = tuple(map(numba.typeof, (np.empty(0, np.int64), 0, *NOTHING)))
+    with _lock:
+        if wanted not in compiled.signatures:
+            compiled.compile(wanted)
+        compiled.disable_compile()
 
 
 @kernel

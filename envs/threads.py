@@ -10,25 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .actions import NOT_ACTING
 from .shares import clear_shares, dismiss, dismissed, finished, take_sleeper
 from .step_job import HAPPENED
-from .step_kernels import UNFINISHED, step_games
+from .step_kernels import NOTHING, UNFINISHED, step_games
 
 _NAP = 50e-6
 # Seconds between two looks at a thread that something else keeps from its last games.
-
-_NOTHING: tuple[Any, ...] = (
-    np.empty(0, np.int8),
-    np.empty(0, np.uint8),
-    *NOT_ACTING,
-    np.empty((0, 0), np.float32),
-    np.empty((0, 0), np.int64),
-    np.empty((0, 0), np.bool_),
-    np.empty((0, 0)),
-    0.0,
-)
-"""The arrays of a step, for a thread that finds those of every step in the job."""
 
 
 class StepThreads:
@@ -119,6 +106,7 @@ class _Worker(threading.Thread):
 
     def run(self) -> None:
         while not dismissed(self._job):
-            step_games(self._job, self.share, *_NOTHING)
+            # The arrays of every step it finds in the job.
+            step_games(self._job, self.share, *NOTHING)
             if not dismissed(self._job):
                 self._asleep.acquire()

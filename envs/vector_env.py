@@ -155,8 +155,12 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         rewards, terminated, truncated = made.returned
         rewards, terminated, truncated = rewards.view(), terminated.view(), truncated.view()
         # Games that are over take no part in this, whatever their action.
-        plain, play = self._form.plain(actions), batch.play_actions
-        happened = REFUSED if plain is None or play is None else play(*plain, *out)
+        parts, happened = self._form.parts(actions), REFUSED
+        if parts is not None and batch.play_actions is not None:
+            try:
+                happened = batch.play_actions(*parts, *out)
+            except TypeError:  # Not the kernel's types of arrays.
+                happened = REFUSED
         if happened == REFUSED:
             batch.step(*self._form.decode(actions, self.num_envs), StepOutput(*out))
             happened = batch.happened

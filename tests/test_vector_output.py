@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tempest_agent.envs.batch import StepOutput
+from tempest_agent.envs.batch import GameBatch, StepOutput
 from tempest_agent.envs.buffers import BufferPool
 from tempest_agent.envs.features import as_floats
 from tempest_agent.envs.information import describe_games
@@ -180,6 +180,39 @@ def test_the_form_of_the_actions_changes_nothing_and_compiles_nothing() -> None:
     states = [env.clone_states().tobytes() for env in envs]
     assert states == states[:1] * 5
     assert list(step_games.signatures) == compiled  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_batch_takes_strided_and_read_only_controls_and_compiles_nothing(threads: int) -> None:
+    batches = [GameBatch(6, num_threads=threads) for _ in range(3)]
+    for batch in batches:
+        batch.reset(seeds=4)
+    random = np.random.default_rng(5)
+    for _ in range(40):
+        spin = random.integers(-31, 32, 6).astype(np.int8)
+        buttons = random.integers(0, 4, 6).astype(np.uint8)
+        batches[0].step(spin, buttons)
+        batches[1].step(np.repeat(spin, 2)[::2], np.repeat(buttons, 3)[::3])
+        for values in (spin, buttons):
+            values.flags.writeable = False
+        batches[2].step(spin, buttons)
+    assert len({batch.clone().tobytes() for batch in batches}) == 1
+    assert len(step_games.signatures) == 1  # type: ignore[attr-defined]
+    for batch in batches:
+        batch.close()
+
+
+def test_games_that_go_back_to_before_their_reset_cannot_be_stepped() -> None:
+    env = TempestVectorEnv(2)
+    before = env.batch.clone()
+    env.reset(seed=1)
+    action = {"buttons": np.zeros(2, np.int64), "spinner": np.zeros((2, 1), np.float32)}
+    env.step(action)
+    env.batch.restore(before)
+    with pytest.raises(RuntimeError, match="reset"):
+        env.step(action)
+    env.reset(seed=1)
+    assert env.step(action)[4]["ticks"].tolist() == env.batch.games["ticks"].tolist()
 
 
 @pytest.mark.parametrize(
