@@ -249,10 +249,12 @@ def _one(value: Any, shape: tuple[int, ...] | None, what: str) -> NDArray[Any]:
 
 def _array(values: Any, shape: tuple[int, ...], what: str) -> NDArray[np.floating[Any]]:
     array = np.asarray(values)
-    if array.dtype != np.float32:
-        array = np.asarray(array, np.float64)
     if array.shape != shape:
         raise ValueError(f"{what} has shape {array.shape}, but {shape} is needed")
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{what} holds {array.dtype} values: numbers are needed")
+    if array.dtype != np.float32:
+        array = np.asarray(array, np.float64)
     return np.asarray(array, order="C")
 
 

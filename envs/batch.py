@@ -24,7 +24,14 @@ from .report import REPORT_SIZE
 from .seeds import Seeds, streams_for
 from .settings import GameSettings
 from .step_job import new_job, set_options
-from .step_kernels import fill_output, observe_games, prepare_steps, reset_games, step_games
+from .step_kernels import (
+    REFUSED,
+    fill_output,
+    observe_games,
+    prepare_steps,
+    reset_games,
+    step_games,
+)
 from .threads import StepThreads
 
 NEVER = 2**62
@@ -65,7 +72,8 @@ class GameBatch:
     * ``ram``: ``RAM_DTYPE``; ``streams``: ``STREAM_DTYPE``; ``games``: ``GAME_DTYPE``;
     * ``codes``: int8 ``(num_games, NUM_FEATURES)``, the observation (``observe=True`` only);
     * ``points`` int32, ``terminated`` bool, ``truncated`` bool of the last step;
-      ``happened``, an int, tells with bits of ``NOTED`` and ``ENDED`` whether it is worth looking;
+      ``happened``, an int, tells of the last ``step()`` with bits of ``NOTED`` and ``ENDED``
+      whether it is worth looking;
     * with ``autoreset``: ``last_ram``, ``last_games``, ``last_codes``, the end of each game's
       last finished episode, valid where the last step returned terminated or truncated.
 
@@ -136,7 +144,8 @@ class GameBatch:
         Returns what ``happened``.  Where these are no actions nothing is played, and it returns
         ``REFUSED`` or, for other types of arrays than the action space's, raises ``TypeError``.
         After a step of many games whatever Python does is dear; here it does little.  ``None``
-        before the first ``step``, and where there is no such way.
+        before the first ``step``, and where there is no such way.  Like ``step_job()`` it is good
+        only as long as the batch.
         """
         self._seeded = False
         self._started = False
@@ -188,7 +197,13 @@ class GameBatch:
                 f"spin is {spin.dtype} and buttons {buttons.dtype}: int8 and uint8 are needed; "
                 "actions.py converts the environment's actions"
             )
-        self.happened = self._play(spin, buttons, out)
+        happened = self._play(spin, buttons, out)
+        if happened == REFUSED:
+            raise ValueError(
+                f"out has arrays of {[each.shape for each in out[:-1]]}: each of StepOutput's "
+                f"needs a place for each of the {self.num_games} games, or none"
+            )
+        self.happened = happened
         return self.points, self.terminated, self.truncated
 
     def set_start_levels(self, levels: Sequence[int]) -> None:

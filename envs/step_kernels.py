@@ -120,6 +120,24 @@ def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
 
 
 @rule
+def _fit(
+    total: int,
+    floats: NDArray[np.float32],
+    report: NDArray[np.int64],
+    ends: NDArray[np.bool_],
+    rewards: NDArray[np.float64],
+) -> bool:
+    """Whether each of a step's outputs has a place for every game, or none."""
+    if len(floats) > 0 and floats.shape != (total, NUM_FEATURES):
+        return False
+    if len(report) > 0 and report.shape != (total, REPORT_SIZE):
+        return False
+    if ends.shape[1] > 0 and ends.shape != (2, total):
+        return False
+    return rewards.shape[1] == 0 or rewards.shape == (2, total)
+
+
+@rule
 def _note_arrays(
     job: NDArray[np.int64],
     spin: NDArray[np.int8],
@@ -157,15 +175,17 @@ def step_games(
 
     ``spin`` and ``buttons`` are what the step puts in.  When ``acting`` they are written first
     from hybrid actions, ``pairs`` and ``turns``; where these are none, the answer is ``REFUSED``
-    and nothing is played.  ``floats``, ``report``, ``ends`` and
+    and nothing is played, nor if an output does not fit.  ``floats``, ``report``, ``ends`` and
     ``rewards``, where they have a place for each game, receive what ``StepOutput`` says.
 
     The owner of ``share`` 0 calls this for every step, the other threads once: they play in all
     steps that come, whatever their other arguments, and return when it is time to sleep.
     """
     if share == 0:
+        total = job[at.TOTAL]
+        if not _fit(total, floats, report, ends, rewards):
+            return REFUSED
         if acting:
-            total = job[at.TOTAL]
             if len(pairs) != total or turns.shape != (total, 1):
                 return REFUSED
             if write_controls(pairs, turns, spin, buttons) != 0:

@@ -60,22 +60,29 @@ class StepThreads:
         """End the threads; the next step starts new ones."""
         if self._process != os.getpid():
             return
-        self._process = 0
+        workers = self._workers
+        for worker in workers:
+            worker.over = True
         dismiss(self._job)
-        for worker in self._workers:
+        for worker in workers:
             worker.wake()
-        for worker in self._workers:
-            if worker is not threading.current_thread():
+        # Not before: who interrupts the lines above can call this again.
+        self._process = 0
+        for worker in workers:
+            if worker is not threading.current_thread() and worker.ident is not None:
                 worker.join()
 
     def _start(self) -> None:
         clear_shares(self._job)
-        self._workers = [
-            _Worker(share, self._job, self._arrays) for share in range(1, self._num_threads)
-        ]
-        for worker in self._workers:
-            worker.start()
+        self._workers = []
         self._process = os.getpid()
+        try:
+            for share in range(1, self._num_threads):
+                self._workers.append(_Worker(share, self._job, self._arrays))
+                self._workers[-1].start()
+        except BaseException:
+            self.close()
+            raise
 
     def _wait(self) -> None:
         interrupted = None
@@ -94,6 +101,8 @@ class _Worker(threading.Thread):
     def __init__(self, share: int, job: NDArray[np.int64], arrays: Any) -> None:
         super().__init__(name=f"tempest-games-{share}", daemon=True)
         self.share = share
+        self.over = False
+        """Set once it is to end: the job's own word may be taken back by threads begun later."""
         self._job = job
         self._arrays = arrays
         self._asleep = threading.Lock()
@@ -105,8 +114,11 @@ class _Worker(threading.Thread):
             self._asleep.release()
 
     def run(self) -> None:
-        while not dismissed(self._job):
+        while not self._ends():
             # The arrays of every step it finds in the job.
             step_games(self._job, self.share, *NOTHING)
-            if not dismissed(self._job):
+            if not self._ends():
                 self._asleep.acquire()
+
+    def _ends(self) -> bool:
+        return self.over or dismissed(self._job)

@@ -65,6 +65,32 @@ def test_a_pickled_batch_and_a_forked_one_make_threads_of_their_own() -> None:
     assert status == hash(batch.clone().tobytes()) % 251
 
 
+def test_threads_that_cannot_all_start_leave_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch, reference = (settled(GameBatch(40, num_threads=count)) for count in (4, 1))
+    action = np.ones(40, np.int8), np.ones(40, np.uint8)
+    before = threading.active_count()
+    begun: list[threading.Thread] = []
+
+    def start(thread: threading.Thread) -> None:
+        if len(begun) == 2:
+            raise RuntimeError("can't start new thread")
+        begun.append(thread)
+        real(thread)
+
+    real = threading.Thread.start
+    batch.close()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", start)
+        with pytest.raises(RuntimeError, match="new thread"):
+            batch.step(*action)
+    assert not any(thread.is_alive() for thread in begun)
+    for each in (batch, reference):
+        each.step(*action)
+        each.close()
+    assert threading.active_count() <= before
+    assert batch.clone().tobytes() == reference.clone().tobytes()
+
+
 def test_a_failing_kernel_is_the_callers_error(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = settled(GameBatch(40, num_threads=2))
     before = batch.clone()

@@ -11,6 +11,7 @@ import pytest
 
 from tempest_agent.envs.batch import GameBatch, StepOutput
 from tempest_agent.envs.buffers import BufferPool
+from tempest_agent.envs.feature_layout import NUM_FEATURES
 from tempest_agent.envs.features import as_floats
 from tempest_agent.envs.information import describe_games
 from tempest_agent.envs.report import REPORT_SIZE
@@ -202,6 +203,32 @@ def test_a_batch_takes_strided_and_read_only_controls_and_compiles_nothing(threa
         batch.close()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_nothing_is_written_past_the_end_of_an_output(threads: int) -> None:
+    batch = GameBatch(5, num_threads=threads)
+    batch.reset(seeds=4)
+    controls = np.zeros(5, np.int8), np.zeros(5, np.uint8)
+    batch.step(*controls)
+    before = batch.clone()
+    fitting = StepOutput(
+        np.zeros((5, NUM_FEATURES), np.float32), np.zeros((5, REPORT_SIZE), np.int64),
+        np.zeros((2, 5), np.bool_), np.zeros((2, 5)), 1.0,
+    )  # fmt: skip
+    short: list[dict[str, Any]] = [
+        {"observations": fitting.observations[:4]},
+        {"report": np.zeros((5, REPORT_SIZE - 1), np.int64)},
+        {"ends": np.zeros((1, 5), np.bool_)},
+        {"rewards": np.zeros((2, 4))},
+    ]
+    for wrong in short:
+        with pytest.raises(ValueError, match="each of the 5 games"):
+            batch.step(*controls, fitting._replace(**wrong))
+    np.testing.assert_array_equal(batch.clone(), before)
+    batch.step(*controls, fitting)
+    assert (fitting.report[:, 3] == batch.games["ticks"]).all()
+    batch.close()
+
+
 def test_games_that_go_back_to_before_their_reset_cannot_be_stepped() -> None:
     env = TempestVectorEnv(2)
     before = env.batch.clone()
@@ -226,6 +253,9 @@ def test_games_that_go_back_to_before_their_reset_cannot_be_stepped() -> None:
         ({"buttons": np.array([0, 1, 2, 4])}, r"buttons=\[0, 1, 2, 4\]: numbers from 0 to 3"),
         ({"buttons": np.array([0, -1, 2, 3])}, r"numbers from 0 to 3"),
         ({"spinner": np.array([[0], [0], [0], [np.nan]], np.float32)}, "the spinner is nan"),
+        ({"spinner": np.full((4, 1), 0.5j)}, "spinner holds complex128 values"),
+        ({"spinner": np.full((4, 1), "0.5")}, "spinner holds <U3 values"),
+        ({"spinner": np.full((4, 1), 0.5, object)}, "spinner holds object values"),
     ],
 )
 @pytest.mark.parametrize("threads", [1, 2])
