@@ -79,9 +79,11 @@ FIGURES: tuple[Figure, ...] = (
         "play",
         (
             "teacher_free_score",
-            "Mean score of the last 50 games that the teacher had no part in.",
-            "rises; the figure to judge a run by",
+            "Mean score of the last 50 ended games that the teacher had no part in. Low while few "
+            "have ended, because short games end first.",
+            "rises",
         ),
+        ("teacher_free_games", "Number of such games that have ended in the whole run.", "grows"),
         (
             "teacher_free_score_1m",
             "The same over the games that ended in the last million frames.",
@@ -286,7 +288,11 @@ FIGURES: tuple[Figure, ...] = (
     ),
     *_group(
         "greedy games",
-        ("score_iqm", "Interquartile mean of the scores at a checkpoint.", "rises"),
+        (
+            "score_iqm",
+            "Interquartile mean of the scores at a checkpoint.",
+            "rises; the figure to judge a run by",
+        ),
         ("score_mean", "Their mean.", "rises"),
         ("ticks_mean", "Mean length of these games in frames.", "rises to where they are cut"),
         ("deaths_per_1000_ticks", "Lives lost per 1,000 frames in them.", "falls"),

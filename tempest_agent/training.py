@@ -48,18 +48,21 @@ from tempest_agent.run_lock import RunLock
 from tempest_agent.run_memory import require_memory
 
 SHOWN = {
-    "loss": "loss {:.3g}",
-    "q_mean": "Q {:.1f}",
-    "expert_ratio": "expert {:.2f}",
-    "epsilon": "epsilon {:.3f}",
-    "updates_per_second": "{:.0f} updates/s",
-    "teacher_free_score": "teacher-free {:,.0f}",
+    "loss": "loss {loss:.3g}",
+    "q_mean": "Q {q_mean:.1f}",
+    "expert_ratio": "expert {expert_ratio:.2f}",
+    "epsilon": "epsilon {epsilon:.3f}",
+    "updates_per_second": "{updates_per_second:.0f} updates/s",
+    "teacher_free_score": "teacher-free {teacher_free_score:,.0f} "
+    "({teacher_free_games:,.0f} ended)",
 }
-"""Figures of a printed line and how they are written; ``metrics.csv`` has all of them."""
+"""Metrics of a printed line and how they are written; ``metrics.csv`` has all of them."""
 
 MEANING = (
-    "below: loss and Q (mean value of the chosen actions) of the updates; expert, the share of "
-    "decisions by the teacher; teacher-free, the mean score where it never drives"
+    "below: greedy, the score (IQM) of the agent alone at the last checkpoint, to judge the run "
+    "by; loss and Q (mean value of the chosen actions) of the updates; expert, the share of "
+    "decisions by the teacher; teacher-free, the mean score of the training games that it never "
+    "drives, of those that have ended: low at first, because short games end first"
 )
 
 log = logging.getLogger("tempest_agent")
@@ -243,7 +246,9 @@ class Session:
         if self._verbose:
             self._say(metrics_table(figures))
             return
-        parts = [text.format(figures[name]) for name, text in SHOWN.items() if name in figures]
+        parts = [text.format(**figures) for name, text in SHOWN.items() if name in figures]
+        if self.last_greedy is not None:
+            parts.insert(0, f"greedy {self.last_greedy['score_iqm']:,.0f}")
         self._say(f"{steps:,}: {', '.join(parts)}")
 
     def _on_guard(self, event: Event) -> None:

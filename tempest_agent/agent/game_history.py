@@ -119,7 +119,10 @@ class GameHistory:
 
     def _free_figures(self) -> dict[str, float]:
         games = np.array(self._free_games)
-        figures = {"teacher_free_score": float(np.mean(games[-RECENT_GAMES:, 1]))}
+        figures = {
+            "teacher_free_score": float(np.mean(games[-RECENT_GAMES:, 1])),
+            "teacher_free_games": float(self.free_finished),
+        }
         for name, width in WINDOWS.items():
             inside = games[games[:, 0] > self.frames - width]
             if len(inside):

@@ -151,6 +151,13 @@ def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]
     from tempest_agent.greedy_games import EVAL_MAX_TICKS
     from tempest_agent.progress import duration
 
+    greedy = session.last_greedy
+    if greedy is not None:
+        yield (
+            "greedy games",
+            f"IQM {greedy['score_iqm']:,.0f}, level {greedy['level_mean']:.1f} "
+            f"(cut after {EVAL_MAX_TICKS:,} ticks)",
+        )
     yield "decisions", f"{result['steps']:,} of {session.total_steps:,}"
     yield "updates", f"{result['updates']:,}"
     yield (
@@ -162,13 +169,6 @@ def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]
         "expert",
         f"{result['expert_ratio']:.2f} of the decisions, epsilon {result['epsilon']:.3f}",
     )
-    greedy = session.last_greedy
-    if greedy is not None:
-        yield (
-            "greedy games",
-            f"IQM {greedy['score_iqm']:,.0f}, level {greedy['level_mean']:.1f} "
-            f"(cut after {EVAL_MAX_TICKS:,} ticks)",
-        )
     yield "checkpoint", result["checkpoint"]
     yield "curves", f"tensorboard --logdir {shlex.quote(result['run_dir'])}"
     if not result["stopped"]:
