@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
+from ..messages import shown
 from . import protocol
 from .errors import MachineError, MameError
 from .options import ROM_SET, MameOptions
@@ -163,7 +164,7 @@ class MameMachine:
             self.close()
             others = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
             raise MameError(
-                f"rom_path={str(self.options.rom_path)!r}: {bad[0]}{others} differs from the set "
+                f"rom_path={shown(str(self.options.rom_path))}: {bad[0]}{others} differs from the set "
                 f"{ROM_SET} (wrong checksum): get the set of Tempest rev 1, or allow it with "
                 "strict_roms=False (--any-roms)"
             )
@@ -174,7 +175,7 @@ class MameMachine:
         if self.phase == "starting" and missing:
             self.close()
             return MameError(
-                f"rom_path={str(self.options.rom_path)!r}: the set {ROM_SET} is incomplete or "
+                f"rom_path={shown(str(self.options.rom_path))}: the set {ROM_SET} is incomplete or "
                 f"another one, MAME does not find {missing[0]} ({len(missing)} files in all): "
                 "get the set of Tempest rev 1"
             )
