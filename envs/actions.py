@@ -113,8 +113,8 @@ def knot_counts(knots: int) -> NDArray[np.int8]:
     """
     if not is_whole(knots) or knots % 2 == 0 or not 1 <= knots <= 63:
         raise ValueError(
-            f"spinner_knots={shown(knots)}: an odd number from 1 to 63 is needed, so that one knot is "
-            "the spinner at rest; 17 is the default"
+            f"spinner_knots={shown(knots)}: an odd number from 1 to 63 is needed, so that one knot "
+            "is the spinner at rest; 17 is the default"
         )
     if knots == 1:
         return np.zeros(1, np.int8)

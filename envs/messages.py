@@ -15,23 +15,25 @@ import numpy as np
 
 LONGEST = 120
 """Characters of one quoted value."""
+LONGEST_PATH = 300
 
 _DEEPEST = 4
 _MOST_BITS = 133
 """Of a whole number that is written out: 40 digits.  Python refuses to write those of thousands."""
 
 
-def shown(value: object, limit: int = LONGEST) -> str:
-    """Return ``value`` as a message quotes it: like ``repr``, of at most ``limit`` characters.
+def shown(value: object) -> str:
+    """Return ``value`` as a message quotes it: like ``repr``, of at most ``LONGEST`` characters.
 
-    Takes little time and memory however large, deep or recursive ``value`` is, and never runs a
-    ``__repr__`` of somebody else's.
+    A ``Path`` may have ``LONGEST_PATH``, as its end says most.  Takes little time and memory
+    however large, deep or recursive ``value`` is, and never runs a ``__repr__`` of somebody else's.
 
     >>> shown([1, "two", {"three": 3.0}])
     "[1, 'two', {'three': 3.0}]"
     >>> shown(10**5000)
     '<a whole number of about 5,001 digits>'
     """
+    limit = LONGEST_PATH if isinstance(value, PurePath) else LONGEST
     text = printable(_text(value, limit, _DEEPEST), 2 * limit)
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
 
@@ -44,8 +46,7 @@ def printable(text: str, limit: int) -> str:
     words = " ".join(_cut(text, limit).split())
     if not words.isprintable():
         words = "".join(
-            each if each.isprintable() else each.encode("unicode_escape").decode()
-            for each in words
+            each if each.isprintable() else each.encode("unicode_escape").decode() for each in words
         )
     return _cut(words, limit)
 

@@ -41,8 +41,8 @@ class RewardSettings:
         for name in ("reward_scale", "death_penalty"):
             if getattr(self, name) < 0:
                 raise ValueError(
-                    f"{name}={shown(getattr(self, name))} is negative and would turn the game round; "
-                    "a penalty is given as a positive number"
+                    f"{name}={shown(getattr(self, name))} is negative and would turn the game "
+                    "round; a penalty is given as a positive number"
                 )
         if not 0 <= self.shaping_discount <= 1:
             raise ValueError(

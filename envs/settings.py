@@ -32,10 +32,10 @@ class GameSettings:
     draws its own with equal chances.  ``lives``, ``bonus_life``, ``difficulty``, ``start_bonus``:
     as in ``Options``.
 
-    ``frame_skip``: ticks that an action is held, up to a million.  ``skip_idle``: play ticks that need no decision
-    within the step before (see ``GameBatch``).  ``max_ticks``, ``max_steps``: the game is
-    truncated there; ``None``: never.  ``input_delay``: ticks between an action and its effect,
-    0 to 4.
+    ``frame_skip``: ticks that an action is held, up to a million.  ``skip_idle``: play ticks that
+    need no decision within the step before (see ``GameBatch``).  ``max_ticks``, ``max_steps``: the
+    game is truncated there; ``None``: never.  ``input_delay``: ticks between an action and its
+    effect, 0 to 4.
 
     Raises ``ValueError`` for any other value.
     """

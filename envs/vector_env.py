@@ -285,9 +285,9 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         """Same-step autoreset: what the finished games showed last."""
         batch = self.batch
         codes = batch.last_codes[ended] if self.options.obs_type == "features" else batch.last_codes
-        shown = self._observation.make(codes, batch.last_ram[ended])
+        last_seen = self._observation.make(codes, batch.last_ram[ended])
         final = np.full(self.num_envs, None, object)
-        for game, observation in zip(np.flatnonzero(ended), shown, strict=True):
+        for game, observation in zip(np.flatnonzero(ended), last_seen, strict=True):
             final[game] = observation
         last = {**describe_games(batch.last_games, batch.last_ram), **parts}
         info["final_obs"], info["_final_obs"] = final, ended.copy()

@@ -91,7 +91,9 @@ def load_recording(path: str | Path) -> Recording:
               "io_offsets"}  # fmt: skip
     missing = sorted(needed - set(arrays))
     if missing:
-        raise RecordingError(f"{path}: not a recording of the machine: no array {shown(missing[0])}")
+        raise RecordingError(
+            f"{path}: not a recording of the machine: no array {shown(missing[0])}"
+        )
     ram = arrays["ram"]
     if ram.dtype != np.uint8 or ram.ndim != 2 or ram.shape[1] != m.RAM_SIZE or len(ram) < 2:
         raise RecordingError(f"{path}: array 'ram' must be uint8 of shape (ticks, 2048)")
@@ -141,7 +143,9 @@ def _check_arrays(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
         starts = arrays[offsets].astype(np.int64)
         in_order = (np.diff(starts) >= 0).all()
         if starts[0] != 0 or not in_order or starts[-1] != arrays[events[0]].size:
-            raise RecordingError(f"{path}: array {shown(offsets)} does not divide {shown(events[0])}")
+            raise RecordingError(
+                f"{path}: array {shown(offsets)} does not divide {shown(events[0])}"
+            )
     try:
         meta = parse_json(str(arrays["meta"]))
     except ValueError as error:

@@ -76,7 +76,7 @@ def find_mame(chosen: str | Path | None) -> Path:
     if chosen is not None:
         found = shutil.which(str(chosen))
         if found is None:
-            raise MameError(f"{shown(str(chosen))} is no executable file: give MAME's own path")
+            raise MameError(f"{shown(Path(chosen))} is no executable file: give MAME's own path")
         return Path(found)
     for place in ("mame", *_USUAL_PLACES):
         found = shutil.which(place)
@@ -97,13 +97,13 @@ def link_roms(rom_path: str | Path, folder: Path) -> None:
     path = Path(rom_path).expanduser().absolute()
     if not path.exists():
         raise MameError(
-            f"rom_path={shown(str(rom_path))} does not exist: give the folder with {ROM_SET}.zip"
+            f"rom_path={shown(Path(rom_path))} does not exist: give the folder with {ROM_SET}.zip"
         )
     folder.mkdir()
     if not path.is_dir():
         if path.suffix.lower() not in {".zip", ".7z"}:
             raise MameError(
-                f"rom_path={shown(str(rom_path))} is no folder and no zip: give the folder with "
+                f"rom_path={shown(Path(rom_path))} is no folder and no zip: give the folder with "
                 f"{ROM_SET}.zip"
             )
         (folder / f"{ROM_SET}{path.suffix.lower()}").symlink_to(path)
@@ -120,6 +120,6 @@ def link_roms(rom_path: str | Path, folder: Path) -> None:
         inside = sorted(each.name for each in path.iterdir())[:5]
         listing = f"it holds {', '.join(inside)}" if inside else "it is empty"
         raise MameError(
-            f"rom_path={shown(str(rom_path))} has no ROM set {shown(ROM_SET)} (Tempest rev 1): {listing}; "
-            f"put {ROM_SET}.zip there, or give the folder in which it is"
+            f"rom_path={shown(Path(rom_path))} has no ROM set '{ROM_SET}' (Tempest rev 1): "
+            f"{listing}; put {ROM_SET}.zip there, or give the folder in which it is"
         )

@@ -93,7 +93,9 @@ def parse(buffer: bytearray) -> Message | None:
     Raises ``ProtocolError`` as soon as the bytes cannot be a message.
     """
     if not MAGIC.startswith(bytes(buffer[:4])) and not buffer.startswith(MAGIC):
-        raise ProtocolError(f"it sent {shown(bytes(buffer[:16]))}, which is no message of the bridge")
+        raise ProtocolError(
+            f"it sent {shown(bytes(buffer[:16]))}, which is no message of the bridge"
+        )
     if len(buffer) < _HEAD.size:
         return None
     _, kind, length = _HEAD.unpack_from(buffer)
