@@ -13,6 +13,7 @@ from .actions import action_form
 from .arcade.memory import as_bytes
 from .backend import make_batch
 from .information import describe_games
+from .messages import shown
 from .observations import observation_of
 from .options import RENDER_MODES, EnvOptions
 from .rewards import REWARD_PARTS, Rewards
@@ -167,11 +168,11 @@ def check_reset_options(options: dict[str, Any] | None, known: tuple[str, ...]) 
     ``TypeError`` where ``options`` is neither ``None`` nor a dictionary.
     """
     if options is not None and not isinstance(options, Mapping):
-        raise TypeError(f"reset(options={options!r}): a dictionary or None is needed")
+        raise TypeError(f"reset(options={shown(options)}): a dictionary or None is needed")
     for name in options or {}:
         if name not in known:
             offer = f"it takes {', '.join(known)}" if known else "it takes none"
             raise ValueError(
-                f"reset(options=...) has the unknown entry {name!r}: {offer}; "
+                f"reset(options=...) has the unknown entry {shown(name)}: {offer}; "
                 "settings of the game are given to make()"
             )

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.errors import LONGEST_MESSAGE, UserError, printable, unknown_name
 from tempest_agent.lost_output import drop_lost_output
 
 EXIT_FAULT = 1
@@ -140,6 +140,7 @@ def _open_closed_streams() -> None:
 
 
 def _complain(message: str, code: int) -> int:
+    message = printable(message, LONGEST_MESSAGE)
     with suppress(OSError):  # Such as a full disk that stderr goes to: the code must still be told.
         click.echo(f"tempest-agent: {message}", err=True)
     return code

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tempest_agent.agent.guard import Event
+from tempest_agent.config import LARGEST
+from tempest_agent.envs.plain_json import parse_json
+from tempest_agent.regular_files import read_lines
 from tempest_agent.run_directory import replacing
 
 GUARD_FILE = "guard.jsonl"
@@ -36,20 +39,26 @@ class GuardLog:
 
 
 def read_events(run: Path) -> tuple[list[dict[str, Any]], int]:
-    """All events of a run that can be read, and the number of damaged lines."""
+    """All events of a run that can be read, and the number of damaged lines.
+
+    Raises:
+        UserError: it is no file, or far too large.
+    """
     path = run / GUARD_FILE
     if not path.exists():
         return [], 0
-    events: list[dict[str, Any]] = []
-    damaged = 0
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            event = json.loads(line)
-            whole = isinstance(event["step"], int) and set(Event._fields) <= set(event)
-        except (ValueError, KeyError, TypeError):
-            whole = False
-        if whole:
-            events.append(event)
-        else:
-            damaged += 1
-    return events, damaged
+    lines = [line for line in read_lines(path) if line]
+    events = [event for event in map(_event, lines) if event is not None]
+    return events, len(lines) - len(events)
+
+
+def _event(line: str) -> dict[str, Any] | None:
+    """What ``GuardLog`` wrote as ``line``; None where it did not."""
+    try:
+        found = parse_json(line)
+        event = {name: found[name] for name in Event._fields}
+    except (ValueError, KeyError, TypeError):
+        return None
+    step, *texts = event.values()
+    whole = isinstance(step, int) and 0 <= step <= LARGEST
+    return event if whole and all(isinstance(text, str) for text in texts) else None

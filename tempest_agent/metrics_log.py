@@ -10,6 +10,8 @@ from pathlib import Path
 
 from torch.utils.tensorboard import SummaryWriter
 
+from tempest_agent.errors import UserError
+from tempest_agent.regular_files import LARGEST_LOG, read_regular
 from tempest_agent.run_directory import replacing, set_aside
 
 STEP_COLUMN = "steps"
@@ -33,7 +35,7 @@ class CsvLog:
         if resumed_at is not None and path.exists():
             try:
                 self._columns, rows = _read(path)
-            except (ValueError, csv.Error):
+            except (UserError, ValueError, csv.Error):
                 aside = set_aside(path).name
                 log.warning("%s is damaged: set aside as %s, and begun anew", path, aside)
                 return
@@ -66,9 +68,9 @@ def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     """Columns and rows of a log.
 
     Raises:
-        ValueError, csv.Error: it is not one that ``CsvLog`` has written.
+        UserError, ValueError, csv.Error: it is not one that ``CsvLog`` has written.
     """
-    text = path.read_bytes().decode("utf-8")
+    text = read_regular(path, LARGEST_LOG).decode("utf-8")
     whole = text[: text.rfind("\n") + 1]
     lines = list(csv.reader(StringIO(whole, newline=""), strict=True))
     if not lines or lines[0][:1] != [STEP_COLUMN] or len(set(lines[0])) < len(lines[0]):

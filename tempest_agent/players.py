@@ -20,7 +20,7 @@ from tempest_agent.envs.arcade.memory import RAM_DTYPE
 from tempest_agent.envs.batch import GameBatch
 from tempest_agent.envs.feature_layout import FEATURES
 from tempest_agent.envs.game_step import RUNNING
-from tempest_agent.errors import UserError, nearest
+from tempest_agent.errors import UserError, nearest, shown
 from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
 from tempest_agent.run_directory import LATEST
 
@@ -155,9 +155,9 @@ def _checkpoint(path: Path) -> PlayerChoice:
     if not path.exists():
         names = [*TEACHER_NAMES, "latest"]
         guess = nearest(str(path), names)
-        hint = f"did you mean {guess!r}? " if guess else ""
+        hint = f"did you mean {shown(guess)}? " if guess else ""
         raise UserError(
-            f"{str(path)!r} is neither a player nor a file: {hint}"
+            f"{shown(path)} is neither a player nor a file: {hint}"
             f"give a checkpoint's path or one of {', '.join(names)}"
         )
     if path.is_dir():

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
@@ -16,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.outcome import DEATH_CAUSES
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, one_line
+from tempest_agent.regular_files import read_table
 from tempest_agent.run_directory import require_writable
 
 METRICS_FILE = "metrics.csv"
@@ -143,14 +143,16 @@ def read_curves(run: Path) -> dict[str, NDArray[np.float64]]:
 
 def _read_log(file: Path) -> dict[str, NDArray[np.float64]]:
     try:
-        with file.open(newline="", encoding="utf-8") as text:
-            rows = [row for row in csv.DictReader(text) if None not in row.values()]
+        heading, *rows = [*read_table(file)] or [[]]
+        rows = [row for row in rows if len(row) == len(heading)]
         return {
-            name: np.array([float(row[name] or "nan") for row in rows])
-            for name in (rows[0] if rows else {})
+            name: np.array([float(row[at] or "nan") for row in rows])
+            for at, name in enumerate(heading if rows else [])
         }
-    except (ValueError, KeyError, TypeError, csv.Error) as error:
-        raise UserError(f"{file} cannot be read ({error}); is it a run's {file.name}?") from error
+    except ValueError as error:
+        raise UserError(
+            f"{file} cannot be read ({one_line(error)}); is it a run's {file.name}?"
+        ) from error
 
 
 def require_matplotlib() -> None:

@@ -35,7 +35,8 @@ from typing import IO, Any
 
 import yaml
 
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, shown
+from tempest_agent.regular_files import read_json
 from tempest_agent.run_lock import LOCK_FILE
 
 RUNS_FOLDER = "runs"
@@ -69,7 +70,7 @@ def create_run(name: str, seed: int, chosen: Path | None = None) -> Path:
         return _make_chosen(chosen)
     if _NAME.fullmatch(name) is None:
         raise UserError(
-            f"run.name={name[:40]!r} cannot begin a folder's name: use up to 100 letters, digits, "
+            f"run.name={shown(name)} cannot begin a folder's name: use up to 100 letters, digits, "
             "'_', '-' and '.', or choose the folder with --run-dir"
         )
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
@@ -105,7 +106,9 @@ def require_text(folder: Path) -> None:
     try:
         str(folder).encode()
     except UnicodeEncodeError as error:
-        raise UserError(f"{folder!r} is no name in UTF-8: give the run another folder") from error
+        raise UserError(
+            f"{shown(folder)} is no name in UTF-8: give the run another folder"
+        ) from error
 
 
 def require_writable(folder: Path) -> None:
@@ -180,10 +183,9 @@ def _starts_before(file: Path) -> list[dict[str, Any]]:
     if not file.exists():
         return []
     try:
-        known = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        known = None
-    starts = known.get("starts") if isinstance(known, dict) else None
+        starts = read_json(file).get("starts")
+    except UserError:
+        starts = None
     if isinstance(starts, list):
         return starts
     log.warning("%s is damaged: set aside as %s, and begun anew", file, set_aside(file).name)

@@ -6,7 +6,6 @@ controls, and every random byte it drew.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..messages import shown
+from ..plain_json import parse_json
 from . import memory as m
 from .randomness import TAPE_SIZE
 
@@ -90,7 +91,9 @@ def load_recording(path: str | Path) -> Recording:
               "io_offsets"}  # fmt: skip
     missing = sorted(needed - set(arrays))
     if missing:
-        raise RecordingError(f"{path}: not a recording of the machine: no array {missing[0]!r}")
+        raise RecordingError(
+            f"{path}: not a recording of the machine: no array {shown(missing[0])}"
+        )
     ram = arrays["ram"]
     if ram.dtype != np.uint8 or ram.ndim != 2 or ram.shape[1] != m.RAM_SIZE or len(ram) < 2:
         raise RecordingError(f"{path}: array 'ram' must be uint8 of shape (ticks, 2048)")
@@ -133,17 +136,19 @@ def _check_arrays(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
         array = arrays[key]
         if array.shape != (size,) or array.dtype.kind not in "iub":
             raise RecordingError(
-                f"{path}: array {key!r} is {array.dtype} of shape {array.shape}, "
+                f"{path}: array {shown(key)} is {array.dtype} of shape {array.shape}, "
                 f"but {size} whole numbers are needed; the file may be cut off"
             )
     for offsets, events in _EVENTS.items():
         starts = arrays[offsets].astype(np.int64)
         in_order = (np.diff(starts) >= 0).all()
         if starts[0] != 0 or not in_order or starts[-1] != arrays[events[0]].size:
-            raise RecordingError(f"{path}: array {offsets!r} does not divide {events[0]!r}")
+            raise RecordingError(
+                f"{path}: array {shown(offsets)} does not divide {shown(events[0])}"
+            )
     try:
-        meta = json.loads(str(arrays["meta"]))
-    except json.JSONDecodeError as error:
+        meta = parse_json(str(arrays["meta"]))
+    except ValueError as error:
         raise RecordingError(f"{path}: array 'meta' is not JSON: {error}") from error
     numbers = ("level_override", "lives_poke", "clear_every")
     if not isinstance(meta, dict) or not all(

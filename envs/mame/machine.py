@@ -8,8 +8,10 @@ import select
 import time
 import weakref
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Generic, TypeVar
 
+from ..messages import shown
 from . import protocol
 from .errors import MachineError, MameError
 from .options import ROM_SET, MameOptions
@@ -163,8 +165,8 @@ class MameMachine:
             self.close()
             others = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
             raise MameError(
-                f"rom_path={str(self.options.rom_path)!r}: {bad[0]}{others} differs from the set "
-                f"{ROM_SET} (wrong checksum): get the set of Tempest rev 1, or allow it with "
+                f"rom_path={shown(Path(self.options.rom_path))}: {bad[0]}{others} differs from the "
+                f"set {ROM_SET} (wrong checksum): get the set of Tempest rev 1, or allow it with "
                 "strict_roms=False (--any-roms)"
             )
         self.send(self._setup + protocol.carry_on())
@@ -174,8 +176,8 @@ class MameMachine:
         if self.phase == "starting" and missing:
             self.close()
             return MameError(
-                f"rom_path={str(self.options.rom_path)!r}: the set {ROM_SET} is incomplete or "
-                f"another one, MAME does not find {missing[0]} ({len(missing)} files in all): "
+                f"rom_path={shown(Path(self.options.rom_path))}: the set {ROM_SET} is incomplete "
+                f"or another one, MAME does not find {missing[0]} ({len(missing)} files in all): "
                 "get the set of Tempest rev 1"
             )
         return self.fail("it has ended", ending=True)

@@ -6,11 +6,16 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..checks import check_flag, check_number, check_one_of, check_whole
+from ..messages import shown
 from .errors import MameError
 
 ROM_SET = "tempest1"
 FIRST_ROM = "136002-113.d1"
 RANDOM_SOURCES = ("machine", "simulator")
+LONGEST_WAIT = 86_400.0
+"""Seconds of a time limit."""
+MOST_RESTARTS = 1_000_000
 _USUAL_PLACES = ("/usr/games/mame", "/usr/local/bin/mame")
 
 
@@ -42,16 +47,28 @@ class MameOptions:
     save_states: bool = True
 
     def __post_init__(self) -> None:
-        if self.random_bytes not in RANDOM_SOURCES:
-            raise MameError(
-                f"random_bytes={self.random_bytes!r}: 'machine' for the POKEYs' own bytes, "
-                "'simulator' for the simulator's"
-            )
+        try:
+            self._check()
+        except ValueError as error:
+            raise MameError(str(error)) from error
+
+    def _check(self) -> None:
+        for name in ("rom_path", "mame_path"):
+            path = getattr(self, name)
+            if not isinstance(path, (str, Path)) and (name, path) != ("mame_path", None):
+                raise MameError(f"{name}={shown(path)}: a path is needed")
+        check_one_of("random_bytes", self.random_bytes, RANDOM_SOURCES)
+        for name in ("strict_roms", "mame_window", "save_states"):
+            check_flag(name, getattr(self, name))
         for name in ("start_timeout", "answer_timeout"):
-            if not getattr(self, name) > 0:
-                raise MameError(f"{name}={getattr(self, name)!r}: a time in seconds above 0")
-        if self.max_restarts < 0:
-            raise MameError(f"max_restarts={self.max_restarts!r}: 0 or more")
+            seconds = getattr(self, name)
+            check_number(name, seconds)
+            if not 0 < seconds <= LONGEST_WAIT:
+                raise MameError(
+                    f"{name}={shown(seconds)}: a time in seconds above 0, "
+                    f"at most {LONGEST_WAIT:,.0f}"
+                )
+        check_whole("max_restarts", self.max_restarts, 0, MOST_RESTARTS, "0 fails at once")
 
 
 def find_mame(chosen: str | Path | None) -> Path:
@@ -59,7 +76,7 @@ def find_mame(chosen: str | Path | None) -> Path:
     if chosen is not None:
         found = shutil.which(str(chosen))
         if found is None:
-            raise MameError(f"{str(chosen)!r} is no executable file: give MAME's own path")
+            raise MameError(f"{shown(Path(chosen))} is no executable file: give MAME's own path")
         return Path(found)
     for place in ("mame", *_USUAL_PLACES):
         found = shutil.which(place)
@@ -80,13 +97,13 @@ def link_roms(rom_path: str | Path, folder: Path) -> None:
     path = Path(rom_path).expanduser().absolute()
     if not path.exists():
         raise MameError(
-            f"rom_path={str(rom_path)!r} does not exist: give the folder with {ROM_SET}.zip"
+            f"rom_path={shown(Path(rom_path))} does not exist: give the folder with {ROM_SET}.zip"
         )
     folder.mkdir()
     if not path.is_dir():
         if path.suffix.lower() not in {".zip", ".7z"}:
             raise MameError(
-                f"rom_path={str(rom_path)!r} is no folder and no zip: give the folder with "
+                f"rom_path={shown(Path(rom_path))} is no folder and no zip: give the folder with "
                 f"{ROM_SET}.zip"
             )
         (folder / f"{ROM_SET}{path.suffix.lower()}").symlink_to(path)
@@ -103,6 +120,6 @@ def link_roms(rom_path: str | Path, folder: Path) -> None:
         inside = sorted(each.name for each in path.iterdir())[:5]
         listing = f"it holds {', '.join(inside)}" if inside else "it is empty"
         raise MameError(
-            f"rom_path={str(rom_path)!r} has no ROM set {ROM_SET!r} (Tempest rev 1): {listing}; "
-            f"put {ROM_SET}.zip there, or give the folder in which it is"
+            f"rom_path={shown(Path(rom_path))} has no ROM set '{ROM_SET}' (Tempest rev 1): "
+            f"{listing}; put {ROM_SET}.zip there, or give the folder in which it is"
         )

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arcade.memory import BUTTON_FIRE, BUTTON_ZAP, RAM_SIZE
+from ..messages import shown
 
 PROTOCOL = 1
 MAGIC = b"TPST"
@@ -92,7 +93,9 @@ def parse(buffer: bytearray) -> Message | None:
     Raises ``ProtocolError`` as soon as the bytes cannot be a message.
     """
     if not MAGIC.startswith(bytes(buffer[:4])) and not buffer.startswith(MAGIC):
-        raise ProtocolError(f"it sent {bytes(buffer[:16])!r}, which is no message of the bridge")
+        raise ProtocolError(
+            f"it sent {shown(bytes(buffer[:16]))}, which is no message of the bridge"
+        )
     if len(buffer) < _HEAD.size:
         return None
     _, kind, length = _HEAD.unpack_from(buffer)
@@ -108,7 +111,7 @@ def parse(buffer: bytearray) -> Message | None:
         return Hello(int.from_bytes(payload[:2], "little"), payload[2:].decode("ascii", "replace"))
     if kind == b"E":
         return Trouble(payload.decode("utf-8", "replace"))
-    raise ProtocolError(f"it sent a message of the unknown kind {kind!r}")
+    raise ProtocolError(f"it sent a message of the unknown kind {shown(kind)}")
 
 
 def _frame(payload: bytes) -> Frame:

@@ -11,6 +11,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.messages import shown
+
 from .closing import ClosedByWith
 from .renderer import FRAMES_PER_SECOND
 
@@ -119,7 +121,7 @@ class FilmWriter(ClosedByWith):
 def _require_target(path: Path) -> None:
     folder = path.parent
     if path.suffix.lower() != ".mp4":
-        raise FilmError(f"{str(path)!r} is not a name for an MP4 film: end it in .mp4")
+        raise FilmError(f"{shown(path)} is not a name for an MP4 film: end it in .mp4")
     if path.is_dir():
         raise FilmError(f"{path} is a folder: give the name of a file in it")
     if not folder.is_dir():

@@ -7,11 +7,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
+import torch
+from gymnasium.vector import VectorEnv
+from stable_baselines3.common.vec_env import VecEnv
+
 from tempest_agent.config import Config, ConfigError, NetworkConfig, from_dict, load_config
-from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.envs.checks import check_number, check_whole, is_whole
+from tempest_agent.errors import UserError, one_line, shown, unknown_name
+
+from .games import Labeller
 
 KEYS = {
     "buffer_size": ("replay", "capacity"),
@@ -56,17 +65,28 @@ def base_config(config: Config | Mapping[str, Any] | str | Path | None) -> Confi
         UserError: an unknown setting, a bad value, or no such file.
     """
     if isinstance(config, Config):
-        return config
+        # Made by hand, it may hold anything.
+        return from_dict(
+            {
+                name: vars(part) if dataclasses.is_dataclass(part) else part
+                for name, part in vars(config).items()
+            }
+        )
     if isinstance(config, str | Path):
         return load_config(config)
     base = from_dict(DEFAULTS)
+    if config is not None and not isinstance(config, Mapping):
+        raise ConfigError(
+            f"config={shown(config)} must be a map of settings ({{'learner': {{...}}}}), a Config, "
+            "or the name or path of a file"
+        )
     return base if config is None else from_dict(config, base)
 
 
 def with_arguments(
     config: Config,
     arguments: Mapping[str, Any],
-    policy_kwargs: Mapping[str, Any],
+    policy_kwargs: Mapping[str, Any] | None,
     num_envs: int,
     encoder: str,
 ) -> Config:
@@ -92,9 +112,10 @@ def with_arguments(
     }
     if "train_freq" in given:
         given["train_freq"] = _train_freq(given["train_freq"])
-    if given.get("gradient_steps") == -1:
+    if is_whole(given.get("gradient_steps")) and given["gradient_steps"] == -1:
         # As many updates as decisions were played since the last ones.
-        given["gradient_steps"] = given.get("train_freq", config.learner.train_freq) * num_envs
+        freq = {"train_freq": given.get("train_freq", config.learner.train_freq)}
+        given["gradient_steps"] = from_dict({"learner": freq}).learner.train_freq * num_envs
     for name, (section, key) in KEYS.items():
         if name in given:
             tree[section][key] = given[name]
@@ -118,19 +139,26 @@ def for_steps(config: Config, steps: int, exploration_fraction: float | None) ->
 
     Exploration falls over the share ``exploration_fraction`` of them, or as configured.
     """
-    tree: dict[str, dict[str, Any]] = {"run": {"steps": steps}}
-    if exploration_fraction is not None:
-        tree["exploration"] = {"epsilon_steps": max(1, round(exploration_fraction * steps))}
-    return from_dict(tree, config)
+    config = from_dict({"run": {"steps": steps}}, config)
+    if exploration_fraction is None:
+        return config
+    falling = max(1, round(exploration_fraction * config.run.steps))
+    return from_dict({"exploration": {"epsilon_steps": falling}}, config)
 
 
-def network_settings(policy_kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def network_settings(policy_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
     """``policy_kwargs`` as settings of the network.
 
     Raises:
         UserError: an unknown one.
     """
     known = {field.name for field in dataclasses.fields(NetworkConfig)} - {"encoder"}
+    if policy_kwargs is None:
+        return {}
+    if not isinstance(policy_kwargs, Mapping):
+        raise UserError(
+            f"policy_kwargs={shown(policy_kwargs)} must be a map of the network's settings"
+        )
     settings = dict(policy_kwargs)
     if "net_arch" in settings:
         settings["hidden"] = settings.pop("net_arch")
@@ -140,16 +168,49 @@ def network_settings(policy_kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
+def check_others(
+    env: Any,
+    device: Any,
+    stats_window_size: Any,
+    teacher: Any,
+    teacher_score: Any,
+    on_metrics: Any,
+) -> None:
+    """Check the arguments of ``HybridDQN`` that are no settings.
+
+    Raises:
+        UserError: one of another kind.
+    """
+    if not isinstance(env, gym.Env | VecEnv | VectorEnv | str | None):
+        raise UserError(
+            f"env={shown(env)} must be an environment, a vector environment or a registered name"
+        )
+    if teacher is not None and not isinstance(teacher, Labeller):
+        raise UserError(
+            f"teacher={shown(teacher)} must be an object with act(), state_dict() and "
+            "load_state_dict(), or None; by name it is config={'teacher': {'name': ...}} for "
+            "tempest-agent train"
+        )
+    if on_metrics is not None and not callable(on_metrics):
+        raise UserError(f"on_metrics={shown(on_metrics)} must be a function of a line of metrics")
+    try:
+        check_number("teacher_score", teacher_score)
+        check_whole("stats_window_size", stats_window_size, 1, 10**9, "it counts episodes")
+        torch.device("cpu" if device is None or str(device) == "auto" else device)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise UserError(one_line(error)) from error
+
+
 def checked_fraction(value: float | None) -> float | None:
     """``exploration_fraction`` as it came.
 
     Raises:
         UserError: not from 0 to 1.
     """
-    if value is not None and not 0.0 <= value <= 1.0:
+    if value is not None and not (isinstance(value, Real) and 0.0 <= value <= 1.0):
         raise UserError(
-            f"exploration_fraction={value!r} is a share of learn(total_timesteps); give a number "
-            "from 0 to 1"
+            f"exploration_fraction={shown(value)} is a share of learn(total_timesteps); give a "
+            "number from 0 to 1"
         )
     return value
 
@@ -159,7 +220,7 @@ def _train_freq(value: Any) -> Any:
         number, unit = value
         if unit != "step":
             raise UserError(
-                f"train_freq={value!r}: HybridDQN counts steps of the environments, not "
+                f"train_freq={shown(value)}: HybridDQN counts steps of the environments, not "
                 "episodes; give a number or (number, 'step')"
             )
         return number

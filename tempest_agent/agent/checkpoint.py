@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import logging
 import pickle
+import re
 import struct
 import zipfile
 import zlib
@@ -24,7 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.errors import UserError, one_line, shown
 from tempest_agent.run_directory import (
     CHECKPOINT_FILES,
     remove_leftovers,
@@ -87,7 +88,7 @@ def pack_key(key: Any) -> str | int:
     """A dictionary key, text or number."""
     if isinstance(key, str | int):
         return key
-    raise TypeError(f"key {key!r} cannot be stored in a checkpoint; use text or numbers")
+    raise TypeError(f"key {shown(key)} cannot be stored in a checkpoint; use text or numbers")
 
 
 def write_checkpoint(path: Path, content: Mapping[str, Any]) -> None:
@@ -143,7 +144,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
         )
     if content.get("schema") != SCHEMA:
         raise UserError(
-            f"{path} has checkpoint version {content.get('schema')!r}, this program reads "
+            f"{path} has checkpoint version {shown(content.get('schema'))}, this program reads "
             f"{SCHEMA}; update tempest-agent"
         )
     return content
@@ -195,8 +196,8 @@ def read_replay(path: Path, stamp: str) -> dict[str, NDArray[Any]] | None:
 
 def checkpoint_step(path: Path) -> int:
     """The decisions played when ``step_<n>.pt`` was written; -1 for other names."""
-    digits = path.stem.removeprefix("step_")
-    return int(digits) if path.stem.startswith("step_") and digits.isdigit() else -1
+    found = re.fullmatch("step_([0-9]{1,19})", path.stem)
+    return int(found[1]) if found else -1
 
 
 def newest_checkpoint(folder: Path, *, clear: bool = False) -> Path:

@@ -16,6 +16,7 @@ import atexit
 import io
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -27,7 +28,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from tempest_agent.config import Config, from_dict
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.errors import UserError, one_line, shown
 
 from .checkpoint import pack
 from .replicas import ALONE, Number, Replicas, Value
@@ -284,8 +285,8 @@ def _pieces(data: bytearray) -> Iterator[Tensor]:
 
 def _whole(environment: Mapping[str, str], name: str) -> int:
     text = environment[name]
-    if not text.isdigit():
-        raise UserError(f"{name}={text!r} is no rank or number of ranks; start with torchrun")
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise UserError(f"{name}={shown(text)} is no rank or number of ranks; start with torchrun")
     return int(text)
 
 
@@ -296,7 +297,7 @@ def _seconds(environment: Mapping[str, str]) -> float:
     except ValueError:
         seconds = 0.0
     if not 1.0 <= seconds < 1e7:
-        raise UserError(f"{TIMEOUT_VARIABLE}={text!r} must be seconds, at least 1")
+        raise UserError(f"{TIMEOUT_VARIABLE}={shown(text)} must be seconds, at least 1")
     return seconds
 
 

@@ -31,6 +31,7 @@ from .arguments import (
     EXPLORATION_FRACTION,
     RateSchedule,
     base_config,
+    check_others,
     checked_fraction,
     for_steps,
     with_arguments,
@@ -175,6 +176,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             "device": device,
             "seed": seed,
         }
+        check_others(env, device, stats_window_size, teacher, teacher_score, on_metrics)
         kind = policy_class(policy)
         base = base_config(config)
         super().__init__(
@@ -189,7 +191,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             sde_support=False,
         )
         num_envs = base.run.num_envs if self.env is None else self.n_envs
-        self.config = with_arguments(base, arguments, policy_kwargs or {}, num_envs, kind.encoder)
+        self.config = with_arguments(base, arguments, policy_kwargs, num_envs, kind.encoder)
         self.rate_table = Table.of(learning_rate, 1) if callable(learning_rate) else None
         if exploration_fraction is None and config is None:
             exploration_fraction = EXPLORATION_FRACTION

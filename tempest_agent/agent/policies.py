@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
 from torch import Tensor
 
-from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.errors import UserError, shown, unknown_name
 
 from .action_forms import form_of
 from .networks import QNetwork
@@ -102,8 +102,8 @@ def policy_class(policy: Any) -> type[HybridPolicy]:
     if isinstance(policy, type) and issubclass(policy, HybridPolicy):
         return policy
     raise UserError(
-        f"policy={policy!r} must be 'MlpQPolicy', 'LaneQPolicy' or a subclass of HybridPolicy; "
-        "the environment comes second: HybridDQN('MlpQPolicy', env)"
+        f"policy={shown(policy)} must be 'MlpQPolicy', 'LaneQPolicy' or a subclass of "
+        "HybridPolicy; the environment comes second: HybridDQN('MlpQPolicy', env)"
     )
 
 

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
+from tempest_agent.errors import shown
+
 
 def space_to(space: spaces.Space[Any]) -> dict[str, Any]:
     """A ``Box``, ``Discrete``, ``Dict`` or ``Tuple`` as plain values and arrays.
@@ -41,4 +43,4 @@ def space_from(data: dict[str, Any]) -> spaces.Space[Any]:
         return spaces.Dict({key: space_from(part) for key, part in data["parts"].items()})
     if kind == "tuple":
         return spaces.Tuple([space_from(part) for part in data["parts"]])
-    raise KeyError(f"unknown kind of space {kind!r}")
+    raise KeyError(f"unknown kind of space {shown(kind)}")

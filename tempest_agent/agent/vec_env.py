@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
+from tempest_agent.errors import shown
+
 from .actions import SPINNER_COUNTS
 from .games import Games
 from .networks import Layout
@@ -92,7 +94,7 @@ class GamesVecEnv(VecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        raise AttributeError(f"the games have no method {method_name!r}; use .games directly")
+        raise AttributeError(f"the games have no method {shown(method_name)}; use .games directly")
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
         # Returns and lengths are in info["episode"], as Monitor would put them there.

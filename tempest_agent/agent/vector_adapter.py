@@ -13,7 +13,7 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, shown
 
 
 class VectorEnvAdapter(VecEnv):
@@ -97,7 +97,7 @@ class VectorEnvAdapter(VecEnv):
         return [value for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        raise NotImplementedError(f"set_attr({attr_name!r}): set it on the vector environment")
+        raise NotImplementedError(f"set_attr({shown(attr_name)}): set it on the vector environment")
 
     def env_method(
         self,
@@ -106,7 +106,7 @@ class VectorEnvAdapter(VecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        raise NotImplementedError(f"env_method({method_name!r}): call the vector environment")
+        raise NotImplementedError(f"env_method({shown(method_name)}): call the vector environment")
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]

@@ -6,7 +6,15 @@ are errors that say what would have been right.
 """
 
 from .learning import GuardConfig, LearnerConfig, NetworkConfig, ReplayConfig
-from .loading import apply_overrides, available, from_dict, load_config, settings, to_dict
+from .loading import (
+    apply_changes,
+    apply_overrides,
+    available,
+    from_dict,
+    load_config,
+    settings,
+    to_dict,
+)
 from .playing import ActorsConfig, ExplorationConfig, GameConfig, TeacherConfig
 from .setting import ConfigError, setting
 from .tree import Config, RunConfig
@@ -25,6 +33,7 @@ __all__ = [
     "ReplayConfig",
     "RunConfig",
     "TeacherConfig",
+    "apply_changes",
     "apply_overrides",
     "available",
     "from_dict",

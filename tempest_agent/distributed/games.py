@@ -18,7 +18,7 @@ from tempest_agent.agent.learner import Learner
 from tempest_agent.agent.networks import Layout
 from tempest_agent.agent.tempest_games import TEMPEST_LAYOUT, TempestGames, teacher_of
 from tempest_agent.config import Config
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, shown
 
 from .actor import GamesPlayer
 from .chunks import Stretch
@@ -271,8 +271,8 @@ def remote_games(config: Config) -> RemoteGames | None:
     if config.actors.count == 0:
         if config.actors.ray_address:
             raise UserError(
-                f"actors.ray_address={config.actors.ray_address!r} without actors: nothing would "
-                "run on that cluster; give --actors N too, or leave the address out"
+                f"actors.ray_address={shown(config.actors.ray_address)} without actors: nothing "
+                "would run on that cluster; give --actors N too, or leave the address out"
             )
         return None
     # Here, because Ray is optional.

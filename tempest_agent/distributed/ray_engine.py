@@ -14,7 +14,7 @@ from typing import Any
 
 from tempest_agent import ray_cluster
 from tempest_agent.agent.games_in_play import PlayFailedError
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.errors import UserError, one_line, shown
 from tempest_agent.ray_cluster import keeping_sigterm, without_colours
 from tempest_agent.ray_watch import RayWatch, watch_over
 
@@ -202,7 +202,7 @@ def _connect(ray: Any, address: str | None, store_bytes: int) -> None:
 
 
 def _no_cluster(address: str | None, error: Exception) -> UserError:
-    where = "on this machine" if address is None else f"at {address!r}"
+    where = "on this machine" if address is None else f"at {shown(address)}"
     hint = (
         "see Ray's logs in /tmp/ray/session_latest/logs"
         if address is None

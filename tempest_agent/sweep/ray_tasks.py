@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tempest_agent import ray_cluster
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.errors import UserError, one_line, shown
 from tempest_agent.ray_cluster import LOCAL, keeping_sigterm
 from tempest_agent.ray_watch import RayWatch, failing_as, watch_over
 from tempest_agent.sweep.engine import (
@@ -277,7 +277,7 @@ def connect(ray: Any, address: str) -> None:
         ray_cluster.connect(ray, address, STORE_BYTES)
     except (OSError, RuntimeError, ValueError) as error:
         raise UserError(
-            f"no Ray cluster at {address!r} ({one_line(error)[:200]}): start one with "
+            f"no Ray cluster at {shown(address)} ({one_line(error)[:200]}): start one with "
             "ray start --head, or give --ray-address local"
         ) from error
 
