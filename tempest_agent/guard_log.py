@@ -28,7 +28,7 @@ class GuardLog:
     def __init__(self, run: Path, resumed_at: int | None = None) -> None:
         self._path = run / GUARD_FILE
         self._lines: list[str] = []
-        if resumed_at is None or not self._path.exists():
+        if resumed_at is None or not self._path.is_file():
             return
         events, damaged = read_events(run)
         unfinished = not self._path.read_bytes().endswith(b"\n")
@@ -58,7 +58,7 @@ def _line(event: dict[str, Any]) -> str:
 def read_events(run: Path) -> tuple[list[dict[str, Any]], int]:
     """All events of a run that can be read, and the number of damaged lines."""
     path = run / GUARD_FILE
-    if not path.exists():
+    if not path.is_file():
         return [], 0
     events: list[dict[str, Any]] = []
     damaged = 0

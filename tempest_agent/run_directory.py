@@ -231,7 +231,7 @@ def record_start(run: Path, resumed_at: int | None = None) -> None:
 
 
 def _starts_before(file: Path) -> list[dict[str, Any]]:
-    if not file.exists():
+    if not file.is_file():
         return []
     starts = _starts(file)
     if starts is None:

@@ -14,18 +14,12 @@ MEMORY_SIGNS = (
 
 
 def machine_failure(error: BaseException) -> str | None:
-    """What the machine could not do, in words; None where ``error`` says something else.
-
-    Errors that ``error`` was raised from count too: archives turn all into one of their own.
-    """
-    seen: BaseException | None = error
-    while seen is not None:
-        if is_out_of_memory(seen):
-            return f"not enough memory ({one_line(seen)[:120]})"
-        # A damaged archive asks for places before the file's beginning: EINVAL.
-        if isinstance(seen, OSError) and seen.errno not in (None, errno.EINVAL):
-            return system_reason(seen)
-        seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+    """What the machine could not do, in words; None where ``error`` says something else."""
+    if is_out_of_memory(error):
+        return f"not enough memory ({one_line(error)[:120]})"
+    # A damaged archive asks for places before the file's beginning: EINVAL.
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+        return system_reason(error)
     return None
 
 

@@ -53,7 +53,6 @@ _UNREADABLE = (
 
 _ARCHIVE = b"PK\x03\x04"
 """How an archive begins."""
-_PIECE = 1 << 20
 
 log = logging.getLogger("tempest_agent")
 
@@ -197,9 +196,10 @@ def read_replay(path: Path, stamp: str) -> dict[str, NDArray[Any]] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except _UNREADABLE as error:
-        if not _is_damaged(path):
-            _require_machine(path, error)
-        return None
+        failure = error
+    if not _is_damaged(path):
+        _require_machine(path, failure)
+    return None
 
 
 def _require_machine(path: Path, error: BaseException) -> None:
@@ -303,15 +303,16 @@ def _check_archive(path: Path) -> None:
         beginning = file.read(len(_ARCHIVE))
         if not beginning:
             raise zipfile.BadZipFile("it is empty")
-        if not zipfile.is_zipfile(file):
+        try:
+            archive = zipfile.ZipFile(file)
+        except zipfile.BadZipFile as error:
+            # Which it also calls a file that the disk would not give.
+            if isinstance(error.__context__, OSError) and machine_failure(error.__context__):
+                raise error.__context__ from None
             if beginning == _ARCHIVE:
-                # ``is_zipfile`` takes a disk that cannot be read for another kind of file.
-                file.seek(0)
-                while file.read(_PIECE):
-                    pass
-                raise zipfile.BadZipFile("its end is missing")
+                raise zipfile.BadZipFile("its end is missing") from error
             return  # Another kind of file: torch says what is wrong with it.
-        with zipfile.ZipFile(file) as archive:
+        with archive:
             damaged = archive.testzip()
     if damaged is not None:
         raise zipfile.BadZipFile(f"wrong checksum of {damaged}")
