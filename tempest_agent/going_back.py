@@ -19,10 +19,13 @@ from tempest_agent.guard_log import GUARD_FILE
 from tempest_agent.metrics_log import EVENT_FILES, TABLES, cut_events
 from tempest_agent.own_files import require_own_folder
 from tempest_agent.run_directory import (
+    CHECKPOINT_FILES,
     CHECKPOINT_FOLDER,
     CONFIG_FILE,
     RUN_FILE,
+    RUN_FILES,
     publish,
+    remove_leftovers,
 )
 
 ABANDONED = "abandoned"
@@ -75,6 +78,8 @@ def _move_later(run: Path, aside: Path, step: int) -> None:
     """Every part of this may be done twice."""
     checkpoints = aside / CHECKPOINT_FOLDER
     checkpoints.mkdir(exist_ok=True)
+    remove_leftovers(aside, RUN_FILES)
+    remove_leftovers(checkpoints, CHECKPOINT_FILES)
     events = [path.name for path in sorted(run.glob(EVENT_FILES))]
     for name in (CONFIG_FILE, *TABLES.values(), GUARD_FILE, *events, RUN_FILE):
         if (run / name).is_file() and not (aside / name).exists():

@@ -53,7 +53,9 @@ CHECKPOINT_FOLDER = "checkpoints"
 LATEST = Path(CHECKPOINT_FOLDER) / "latest.pt"
 """The newest checkpoint of any run, relative to the current directory."""
 
-RUN_FILES = r"run\.json|config\.yaml|metrics\.csv|evaluations\.csv|guard\.jsonl"
+RUN_FILES = (
+    r"run\.json|config\.yaml|metrics\.csv|evaluations\.csv|guard\.jsonl|events\.out\.tfevents\..+"
+)
 START_FILE = Path(CHECKPOINT_FOLDER) / "start.pt"
 CHECKPOINT_FILES = r"step_\d+\.pt|replay_\d+\.npz|best\.pt|good\.pt|start\.pt"
 LATEST_FILES = r"latest\.pt"
