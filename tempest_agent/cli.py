@@ -16,22 +16,19 @@ from typing import Any
 
 import click
 
-from tempest_agent.errors import LONGEST_MESSAGE, UserError, printable, unknown_name
+from tempest_agent.errors import LONGEST_MESSAGE, UserError, one_line, printable, unknown_name
 from tempest_agent.lost_output import drop_lost_output
+from tempest_agent.system_errors import is_out_of_memory, system_reason
 
 EXIT_FAULT = 1
 EXIT_USER = 2
 EXIT_INTERRUPTED = 130
 
-OUTSIDE_CAUSES = (
-    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM,
-)  # fmt: skip
-"""System errors that are no fault of the program: a full disk, a folder of somebody else."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+"""System errors of a full disk, or of a folder of somebody else."""
 
-PATH_CAUSES = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
-"""System errors of paths that cannot be what was asked for, wherever they were given."""
-
-MEMORY_SIGNS = ("can't allocate memory", "out of memory")
+FAILING = (errno.EIO, errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENODEV, errno.ESTALE)
+"""Others that are no fault of the program, whether or not they say which file it was."""
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "train": ("train", "train", "Train an agent, or go on with a run (--resume)."),
@@ -101,28 +98,18 @@ class LazyGroup(click.Group):
 
 def _unexpected(error: Exception) -> int:
     """Tell about an error that no code foresaw, and return its exit code."""
-    if isinstance(error, OSError) and error.errno in OUTSIDE_CAUSES:
+    if isinstance(error, OSError) and error.errno in FULL:
         what = f" {error.filename}" if error.filename else ""
         advice = "free some space, or use another folder"
         return _complain(f"cannot write{what}: {error.strerror}; {advice}", EXIT_USER)
-    if isinstance(error, OSError) and error.errno in PATH_CAUSES and error.filename:
-        return _complain(f"cannot use {error.filename}: {error.strerror}; check it", EXIT_USER)
-    if _out_of_memory(error):
-        what = " ".join(str(error).split()) or "memory is used up"
+    if is_out_of_memory(error):
         advice = "use fewer games, or a smaller network, batch or replay"
-        return _complain(f"not enough memory ({what}); {advice}", EXIT_USER)
+        return _complain(f"not enough memory ({one_line(error)}); {advice}", EXIT_USER)
+    if isinstance(error, OSError) and (error.filename or error.errno in FAILING):
+        what = error.filename or "a file or folder"
+        return _complain(f"cannot use {what}: {system_reason(error)}; check it", EXIT_USER)
     traceback.print_exception(error)
     return _complain("this is a fault of tempest-agent, not yours", EXIT_FAULT)
-
-
-def _out_of_memory(error: Exception) -> bool:
-    if isinstance(error, MemoryError):
-        return True
-    if isinstance(error, OSError):
-        return error.errno == errno.ENOMEM
-    # torch has no class of its own for the CPU.
-    words = str(error).lower()
-    return isinstance(error, RuntimeError) and any(sign in words for sign in MEMORY_SIGNS)
 
 
 def _open_closed_streams() -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +16,8 @@ from numpy.typing import NDArray
 from tempest_agent.envs.outcome import DEATH_CAUSES
 from tempest_agent.errors import UserError, one_line
 from tempest_agent.regular_files import read_table
-from tempest_agent.run_directory import require_writable
+from tempest_agent.run_directory import replacing, require_writable
+from tempest_agent.system_errors import system_reason
 
 METRICS_FILE = "metrics.csv"
 EVALUATIONS_FILE = "evaluations.csv"
@@ -275,16 +275,13 @@ def save_figure(figure: Any, path: Path, option: str = "--out") -> None:
         UserError: another kind of file, or a folder that cannot be written.
     """
     check_format(path, option)
-    temporary = path.with_name(f".{path.stem}.new{path.suffix}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(temporary, dpi=100)
-        temporary.replace(path)
+        with replacing(path) as file:
+            figure.savefig(file, format=path.suffix[1:].lower(), dpi=100)
     except OSError as error:
-        with suppress(OSError):  # Where nothing can be written, nothing can be removed.
-            temporary.unlink(missing_ok=True)
         raise UserError(
-            f"cannot write {path}: {error.strerror}; choose another {option}"
+            f"cannot write {path}: {system_reason(error)}; choose another {option}"
         ) from error
 
 

@@ -176,6 +176,7 @@ def _compress(path: Path) -> None:
                 made.attrs.update(item.attrs)
 
     temporary = path.with_name(f"{path.name}.new")
-    with h5py.File(path) as old, h5py.File(temporary, "w", track_order=True) as new:
+    temporary.unlink(missing_ok=True)
+    with h5py.File(path) as old, h5py.File(temporary, "x", track_order=True) as new:
         copy(old, new)
     temporary.replace(path)

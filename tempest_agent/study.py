@@ -18,7 +18,12 @@ from tempest_agent.config import Config, load_config
 from tempest_agent.diagnosis import diagnose, read_metrics
 from tempest_agent.errors import UserError, shown
 from tempest_agent.regular_files import read_json
-from tempest_agent.run_directory import CHECKPOINT_FOLDER, replacing, require_writable, set_aside
+from tempest_agent.run_directory import (
+    CHECKPOINT_FOLDER,
+    can_resume,
+    replacing,
+    require_writable,
+)
 from tempest_agent.run_memory import require_memory
 from tempest_agent.training import Session
 
@@ -176,11 +181,9 @@ def _run(folder: Path, variant: Variant, steps: int, seed: int) -> bool:
     reached = _reached(run)
     if reached >= steps:
         return False
-    if reached > 0:
+    if can_resume(run):
         session = Session.resumed(run, None, EVAL_GAMES, publishes=False)
     else:
-        if run.exists():
-            set_aside(run)  # It was killed before its first checkpoint.
         start = None
         if variant.start is not None:
             first = folder / variant.start

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tempest_agent.agent.checkpoint import newest_checkpoint
+from tempest_agent.agent.checkpoint import newest_checkpoint, take_back
 from tempest_agent.agent.data_parallel import RankLostError
 from tempest_agent.agent.devices import DEVICES
 from tempest_agent.agent.guard import Event
@@ -19,15 +19,19 @@ from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.agent.teacher_score import has_to_be_measured
 from tempest_agent.agent.tempest_games import NO_TEACHER
 from tempest_agent.agent.trainer import Trainer
-from tempest_agent.config import Config, to_dict
+from tempest_agent.config import Config
 from tempest_agent.distributed.games import remote_games
 from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.going_back import finish_going_back, go_back
 from tempest_agent.greedy_games import greedy_figures
 from tempest_agent.guard_log import GuardLog
 from tempest_agent.lost_output import drop_lost_output
 from tempest_agent.metrics_log import MetricsLog
 from tempest_agent.metrics_table import metrics_table
+from tempest_agent.own_files import require_own_folder
 from tempest_agent.progress import Progress, following
+from tempest_agent.rescue import rescue
+from tempest_agent.run_beginning import begin, begin_again
 from tempest_agent.run_directory import (
     CHECKPOINT_FILES,
     CHECKPOINT_FOLDER,
@@ -35,17 +39,16 @@ from tempest_agent.run_directory import (
     LATEST,
     LATEST_FILES,
     RUN_FILES,
-    create_run,
-    discard_run,
+    can_start_again,
     find_run,
     publish,
     record_start,
     remove_leftovers,
     require_writable,
-    write_config,
 )
 from tempest_agent.run_lock import RunLock
 from tempest_agent.run_memory import require_memory
+from tempest_agent.system_errors import system_reason
 
 SHOWN = {
     "loss": "loss {loss:.3g}",
@@ -76,22 +79,23 @@ class Session:
         trainer: Trainer,
         folder: Path,
         lock: RunLock,
-        metrics: MetricsLog | None,
+        logs: tuple[MetricsLog, GuardLog] | None,
         eval_games: int,
         verbose: bool = False,
         publishes: bool = True,
+        resumed_from: Path | None = None,
     ) -> None:
         self.folder = folder
+        self._resumed_from = resumed_from
         self._publishes = publishes
         self._verbose = verbose
         self._trainer = trainer
         self._lock = lock
-        self._log = metrics
+        self._log, self._guard_log = logs or (None, None)
         self._eval_games = eval_games
         self._progress: Progress | None = None
         self.last_greedy: dict[str, float] | None = None
         """Figures of the last greedy games of this start (``greedy_games.EVALUATED``)."""
-        self._guard_log = None if metrics is None else GuardLog(folder, trainer.steps or None)
         trainer.algorithm.on_metrics = self._on_metrics
         trainer.algorithm.on_guard = self._on_guard
         trainer.on_checkpoint = self._on_checkpoint
@@ -118,25 +122,13 @@ class Session:
         require_memory(config)
         if publishes:
             _prepare_latest()
-        run = create_run(config.run.name, config.run.seed, folder)
+        trainer, run, lock = begin(config, folder, start, replicas)
         try:
-            lock = RunLock(run)
+            logs = MetricsLog(run), GuardLog(run)
         except BaseException:
-            discard_run(run)
+            lock.release()
             raise
-        try:
-            trainer = Trainer(config, run, games=remote_games(config), replicas=replicas)
-            trainer.take_demonstrations()
-            if start is not None:
-                trainer.start_from(start)
-            write_config(run, to_dict(config))
-            record_start(run)
-            trainer.announce()
-        except BaseException:
-            lock.discard()
-            discard_run(run)
-            raise
-        return cls(trainer, run, lock, MetricsLog(run), eval_games, verbose, publishes)
+        return cls(trainer, run, lock, logs, eval_games, verbose, publishes)
 
     @classmethod
     def resumed(
@@ -153,7 +145,8 @@ class Session:
         """Go on with the run at ``path`` (its folder or a checkpoint in it), or the newest run.
 
         Damaged files of the run are set aside and named.  A run that is complete is left as it
-        is; ``run`` says so.
+        is; ``run`` says so.  One that ended before its first checkpoint begins again.  What a run
+        has become since the checkpoint at ``path`` is moved aside.
 
         Args:
             path: a run, or the checkpoint at which to go on.
@@ -170,18 +163,30 @@ class Session:
         """
         if publishes:
             _prepare_latest()
+        if device is not None and device not in DEVICES:
+            raise UserError(unknown_name("device", device, DEVICES))
         run = find_run(path)
         lock = RunLock(run)
         try:
-            trainer, complete = _go_on(run, path, steps, device, actors, replicas)
-            metrics = None
-            if not complete:
+            checkpoint = _prepared(run, path)
+            if checkpoint is None:
+                log.warning("%s has no checkpoint: starting it again from its settings", run)
+                trainer = begin_again(run, steps, device, actors, replicas)
+            else:
+                trainer = _go_on(run, checkpoint, steps, device, actors, replicas)
+            logs = None
+            if checkpoint is None or trainer.steps < trainer.config.run.steps:
+                if checkpoint is not None:
+                    go_back(run, checkpoint, trainer.steps)
+                    trainer.keep_again()
                 record_start(run, trainer.steps)
-                metrics = MetricsLog(run, trainer.steps)
+                logs = MetricsLog(run, trainer.steps), GuardLog(run, trainer.steps)
+            else:
+                trainer.last_checkpoint = checkpoint  # Which there is no reason to write again.
         except BaseException:
             lock.release()
             raise
-        return cls(trainer, run, lock, metrics, eval_games, verbose, publishes)
+        return cls(trainer, run, lock, logs, eval_games, verbose, publishes, checkpoint)
 
     @property
     def total_steps(self) -> int:
@@ -189,9 +194,18 @@ class Session:
         return self._trainer.config.run.steps
 
     def run(self) -> dict[str, Any]:
-        """Train to the end, or to the next consistent point after SIGINT or SIGTERM."""
+        """Train to the end, or to the next consistent point after SIGINT or SIGTERM.
+
+        Raises:
+            UserError: the folder cannot be written, or has vanished; then what there was has been
+                saved elsewhere, if that was possible.
+        """
         try:
             return self._run()
+        except (OSError, UserError) as error:
+            if self._lock.is_in_place:
+                raise
+            raise rescue(self._trainer, self.folder, self._log) from error
         finally:
             self._trainer.close()
             self._lock.release()
@@ -223,6 +237,7 @@ class Session:
                 self._progress.message(f"{trainer.config.actors.count} actors play on Ray")
             if self._measures_teacher():
                 self._progress.message("measuring the teacher ...")
+            self._evaluate_again()
             result = trainer.run()
         self._log.close()
         return self._result(result, began)
@@ -258,8 +273,22 @@ class Session:
 
     def _on_checkpoint(self, path: Path) -> None:
         if self._publishes:
-            publish(path, LATEST)
-        saved = f"{self._trainer.steps:,}: saved {path}"
+            try:
+                publish(path, LATEST)
+            except OSError as error:  # The run's own checkpoint is there, and it goes on.
+                self._say(f"{LATEST} stays as it was: {system_reason(error)}")
+        self._evaluate(path, "saved")
+
+    def _evaluate_again(self) -> None:
+        """Play the greedy games for which there was no time left when the run was stopped."""
+        path, trainer = self._resumed_from, self._trainer
+        if path is None or self._log is None or not self._eval_games or not trainer.is_due:
+            return
+        if not self._log.has("eval", trainer.steps):
+            self._evaluate(path, "resumed from")
+
+    def _evaluate(self, path: Path, what: str) -> None:
+        saved = f"{self._trainer.steps:,}: {what} {path}"
         trainer = self._trainer
         figures = None
         if self._eval_games:
@@ -303,22 +332,33 @@ def _prepare_latest() -> None:
     remove_leftovers(LATEST.parent, LATEST_FILES, HOUR)
 
 
+def _prepared(run: Path, path: Path | None) -> Path | None:
+    """The checkpoint to go on from, ``path`` or the newest; None if the run is to begin again.
+
+    The files of the run, which this process has locked, are put in order first.
+    """
+    folder = run / CHECKPOINT_FOLDER
+    require_own_folder(folder)
+    remove_leftovers(run, RUN_FILES)
+    remove_leftovers(folder, CHECKPOINT_FILES)
+    finish_going_back(run)
+    take_back(folder)
+    if path is not None and path.is_file() and path.suffix == ".pt":
+        return path
+    if can_start_again(run):
+        return None
+    return newest_checkpoint(folder, clear=True)
+
+
 def _go_on(
     run: Path,
-    path: Path | None,
+    checkpoint: Path,
     steps: int | None,
     device: str | None,
     actors: Mapping[str, Any] | None,
     replicas: Replicas,
-) -> tuple[Trainer, bool]:
-    """The trainer of a run that this process has locked, and whether the run is complete."""
-    if device is not None and device not in DEVICES:
-        raise UserError(unknown_name("device", device, DEVICES))
-    folder = run / CHECKPOINT_FOLDER
-    remove_leftovers(run, RUN_FILES)
-    remove_leftovers(folder, CHECKPOINT_FILES)
-    chosen = path is not None and path.is_file() and path.suffix == ".pt"
-    checkpoint = path if path is not None and chosen else newest_checkpoint(folder, clear=True)
+) -> Trainer:
+    """The trainer of a run at one of its checkpoints."""
     trainer = Trainer.resume(
         checkpoint,
         steps=steps,
@@ -327,15 +367,13 @@ def _go_on(
         games=remote_games,
         replicas=replicas,
     )
+    trainer.folder = run / CHECKPOINT_FOLDER
     if steps is not None and steps < trainer.steps:
         raise UserError(
             f"--steps {steps} is below the {trainer.steps} decisions that {run} has played: "
             "it is the length of the whole run, so give more, or leave it out"
         )
-    complete = trainer.steps >= trainer.config.run.steps
-    if complete:
-        trainer.last_checkpoint = checkpoint  # Which there is no reason to write again.
-    return trainer, complete
+    return trainer
 
 
 def _end_without_output(trainer: Trainer) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -192,9 +193,10 @@ class RecordingBatch(MameBatch):
 
 def write_recording(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     """Write ``arrays`` to ``path`` whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    # A new name each time, so that there can be no link at it.
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with open(unfinished, "wb") as file:
+        with open(unfinished, "xb") as file:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
         os.replace(unfinished, path)
     finally:

@@ -109,6 +109,11 @@ class FilmWriter(ClosedByWith):
         if not self._frames:
             self._part.unlink(missing_ok=True)
             return
+        if not self._path.parent.is_dir():
+            raise FilmError(
+                f"the film {self._path} is lost: its folder was removed, moved or unmounted while "
+                "it was written; film to a folder that stays"
+            )
         if not _is_complete(self._part, self._frames):
             self._part.unlink(missing_ok=True)
             raise FilmError(
@@ -138,9 +143,13 @@ def _require_target(path: Path) -> None:
 
 
 def _require_space(part: Path) -> None:
-    """The encoder does not tell why it cannot write; a plain file does."""
+    """The encoder does not tell why it cannot write; a plain file does.
+
+    The encoder then writes into this file, and not through a link that somebody has put there.
+    """
     try:
-        with part.open("wb") as file:
+        part.unlink(missing_ok=True)
+        with part.open("xb") as file:
             file.write(bytes(4096))
     except OSError as error:
         with suppress(OSError):  # Where nothing can be written, nothing can be removed.

@@ -32,6 +32,7 @@ from tempest_agent.run_directory import (
     replacing,
     set_aside,
 )
+from tempest_agent.system_errors import machine_failure
 
 FORMAT = "tempest-agent checkpoint"
 SCHEMA = 1
@@ -116,7 +117,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     Raises:
         DamagedCheckpointError: damaged (also where only the numbers of a tensor are), or not
             written by this program.
-        UserError: no such file, or one of a newer version.
+        UserError: no such file, one of a newer version, or one that the machine cannot read now.
     """
     path = Path(path)
     if path.is_dir():
@@ -131,9 +132,8 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
             f"{path} is not a checkpoint of tempest-agent (it holds more than tensors and plain "
             "values, and is not loaded for safety); give a *.pt file that train wrote"
         ) from error
-    except PermissionError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}; change its permissions") from error
     except _UNREADABLE as error:
+        _require_machine(path, error)
         raise DamagedCheckpointError(
             f"{path} is damaged or not a checkpoint ({one_line(error)[:120]}); "
             "use an earlier one from the same folder"
@@ -184,14 +184,41 @@ def _write_arrays(file: IO[bytes], arrays: Mapping[str, NDArray[Any]], compresse
 
 
 def read_replay(path: Path, stamp: str) -> dict[str, NDArray[Any]] | None:
-    """The arrays of a snapshot; None if it is missing, damaged or another checkpoint's."""
+    """The arrays of a snapshot; None if it is missing, damaged or another checkpoint's.
+
+    Raises:
+        UserError: the machine cannot read it now.
+    """
     try:
         with np.load(path, allow_pickle=False) as file:
             if str(file["stamp"]) != stamp:
                 return None
             return {name: file[name] for name in file.files if name != "stamp"}
-    except _UNREADABLE:
+    except (FileNotFoundError, NotADirectoryError):
         return None
+    except _UNREADABLE as error:
+        failure = error
+    if not _is_damaged(path):
+        _require_machine(path, failure)
+    return None
+
+
+def _require_machine(path: Path, error: BaseException) -> None:
+    """``UserError`` where ``error`` says nothing about what is in the file ``path``."""
+    why = machine_failure(error)
+    if why is not None:
+        raise UserError(
+            f"cannot read {path}: {why}; it is left as it is: try again when the machine can"
+        ) from error
+
+
+def _is_damaged(path: Path) -> bool:
+    """Whether the archive ``path`` is: a wrong byte in it may ask for more memory than there is."""
+    try:
+        _check_archive(path)
+    except _UNREADABLE as error:
+        return machine_failure(error) is None
+    return False
 
 
 def checkpoint_step(path: Path) -> int:
@@ -203,41 +230,66 @@ def checkpoint_step(path: Path) -> int:
 def newest_checkpoint(folder: Path, *, clear: bool = False) -> Path:
     """The newest ``step_*.pt`` in ``folder`` that is whole; damaged ones are named in the log.
 
+    That is the one with most decisions: what came after a checkpoint is moved elsewhere when a
+    run is resumed from it.
+
     Args:
         folder: of the checkpoints of one run.
         clear: rename damaged files to ``NAME.bad``, so that they are not met again.
 
     Raises:
-        UserError: there is none, or the newest is of a newer version.
+        UserError: there is none, the newest is of a newer version, or the machine cannot read it
+            now; in the last case no file is renamed.
     """
+    damaged: list[Path] = []
+    newest: Path | None = None
     for path in sorted(folder.glob("step_*.pt"), key=checkpoint_step, reverse=True):
         try:
             read_checkpoint(path)
         except DamagedCheckpointError:
-            # A full disk or a crash of the machine must not end the run.
-            done = f"set aside as {set_aside(path).name}" if clear else "passed over"
-            log.warning("%s is damaged: %s, going back to an earlier checkpoint", path, done)
+            damaged.append(path)
             continue
-        return path
-    raise UserError(f"no usable checkpoint (step_*.pt) in {folder}; nothing to resume from")
+        newest = path
+        break
+    for path in damaged:
+        # A full disk or a crash of the machine must not end the run.
+        done = f"set aside as {set_aside(path).name}" if clear else "passed over"
+        log.warning("%s is damaged: %s, going back to an earlier checkpoint", path, done)
+    if newest is None:
+        raise UserError(f"no usable checkpoint (step_*.pt) in {folder}; nothing to resume from")
+    return newest
 
 
-def prune(folder: Path, keep: int) -> None:
+def take_back(folder: Path) -> None:
+    """Give checkpoints their names back that were set aside and are whole.
+
+    Raises:
+        UserError: the machine cannot read one of them now.
+    """
+    for path in sorted(folder.glob("step_*.pt.bad*")):
+        name = path.with_name(path.name.partition(".bad")[0])
+        if name.exists():
+            continue
+        try:
+            read_checkpoint(path)
+        except DamagedCheckpointError:
+            continue
+        path.rename(name)
+        log.warning("%s is whole: it is %s again", path, name.name)
+
+
+def prune(folder: Path, keep: int, written: Path) -> None:
     """Remove all but the ``keep`` newest ``step_*.pt``, and replays but the newest one's.
 
-    The file written last stays with its replay also where others have more steps, as after going
-    on from an earlier checkpoint.  What a killed process left half written goes too, so nobody
-    may be writing here.
+    The file ``written`` last stays with its replay also where others have more steps.  What a
+    killed process left half written goes too, so nobody may be writing here.
     """
     remove_leftovers(folder, CHECKPOINT_FILES)
     found = sorted(folder.glob("step_*.pt"), key=checkpoint_step)
-    if not found:
-        return
-    last = max(reversed(found), key=lambda path: path.stat().st_mtime_ns)
     for path in found[:-keep]:
-        if path != last:
+        if path != written:
             path.unlink(missing_ok=True)
-    replays = {path.stem.replace("step_", "replay_") for path in (found[-1], last)}
+    replays = {path.stem.replace("step_", "replay_") for path in (*found[-1:], written)}
     for path in folder.glob("replay_*.npz"):
         if path.stem not in replays:
             path.unlink(missing_ok=True)
@@ -250,13 +302,18 @@ def _check_archive(path: Path) -> None:
     """
     with path.open("rb") as file:
         beginning = file.read(len(_ARCHIVE))
-    if not beginning:
-        raise zipfile.BadZipFile("it is empty")
-    if not zipfile.is_zipfile(path):
-        if beginning == _ARCHIVE:
-            raise zipfile.BadZipFile("its end is missing")
-        return  # Another kind of file: torch says what is wrong with it.
-    with zipfile.ZipFile(path) as archive:
-        damaged = archive.testzip()
+        if not beginning:
+            raise zipfile.BadZipFile("it is empty")
+        try:
+            archive = zipfile.ZipFile(file)
+        except zipfile.BadZipFile as error:
+            # Which it also calls a file that the disk would not give.
+            if isinstance(error.__context__, OSError) and machine_failure(error.__context__):
+                raise error.__context__ from None
+            if beginning == _ARCHIVE:
+                raise zipfile.BadZipFile("its end is missing") from error
+            return  # Another kind of file: torch says what is wrong with it.
+        with archive:
+            damaged = archive.testzip()
     if damaged is not None:
         raise zipfile.BadZipFile(f"wrong checksum of {damaged}")

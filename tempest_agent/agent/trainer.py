@@ -25,6 +25,7 @@ from stable_baselines3.common.logger import Logger
 
 from tempest_agent.config import Config, from_dict, to_dict
 from tempest_agent.errors import UserError
+from tempest_agent.run_directory import publish
 
 from .checkpoint import prune, write_checkpoint
 from .data_parallel import share_of
@@ -44,7 +45,7 @@ from .run_checkpoints import (
     checkpoint_at,
     find_replay,
     fitting,
-    keep_as,
+    keep_again,
     read_good,
     read_run,
     write_snapshot,
@@ -91,6 +92,8 @@ class Trainer:
         self.on_checkpoint = on_checkpoint
         self.stop_requested = self.stopped = False
         self.best_score: float | None = None
+        self.best_step: int | None = None
+        """Decisions that ``best.pt`` has."""
         self.last_checkpoint: Path | None = None
         self.saved_steps: int | None = None
         """Decisions that the newest checkpoint has."""
@@ -176,6 +179,7 @@ class Trainer:
             trainer._go_on(content, replay)
         trainer.folder = path.parent
         trainer.best_score = content["best_score"]
+        trainer.best_step = content.get("best_step")  # Files of earlier versions have none.
         trainer.saved_steps = trainer.steps
         return trainer
 
@@ -262,6 +266,8 @@ class Trainer:
                 written, where there was something new to save and it was possible.
         """
         algorithm = self.algorithm
+        if self.replicas.is_first:
+            self.folder.mkdir(parents=True, exist_ok=True)
         if not self._started:
             share_networks(algorithm)
             self._measure_teacher()
@@ -288,11 +294,30 @@ class Trainer:
             "stopped": self.stop_requested or self.stopped,
         }
 
+    @property
+    def kept(self) -> dict[str, int | None]:
+        """Decisions that the copies ``best.pt`` and ``good.pt`` have; None where there is none."""
+        guard = self.algorithm.guard
+        return {BEST: self.best_step, GOOD: guard.good_step if guard.enabled else None}
+
+    def keep_again(self) -> None:
+        """Make ``best.pt`` and ``good.pt`` those that this run has at this moment."""
+        keep_again(self.folder, self.kept)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a run that nothing interrupts saves now: at every interval, and at its end."""
+        run = self.config.run
+        every, before = run.checkpoint_interval, self.steps - run.num_envs
+        return self.steps >= run.steps or self.steps // every != before // every
+
     def save(self) -> Path:
         """Write a checkpoint (and the replay) of this moment; older ones are thinned out.
 
         The checkpoint whose teacher-free games scored most is kept as ``best.pt`` as well, the
-        last one without symptoms as ``good.pt``, to which the guard may go back.
+        last one without symptoms as ``good.pt``, to which the guard may go back.  Those of a run
+        that is interrupted are neither: they would not be there had it gone on, and what the
+        guard does must not depend on it.
 
         Raises:
             UserError: the folder cannot be written; earlier checkpoints are untouched.
@@ -304,22 +329,23 @@ class Trainer:
         if not self.replicas.is_first:
             return path
         snapshot = write_snapshot(self.folder, step, rows, run.compress_replay)
+        may_be_kept = self.is_due and self.saved_steps != step
         score = self.algorithm.collector.free_score
         is_best = score is not None and (self.best_score is None or score > self.best_score)
-        if is_best:
-            self.best_score = score
+        if may_be_kept and is_best:
+            self.best_score, self.best_step = score, step
         guard = self.algorithm.guard
-        if guard.is_well:
+        if may_be_kept and guard.is_well:
             guard.good_step = step
         content["guard"] = guard.state_dict()
-        content["best_score"] = self.best_score
+        content["best_score"], content["best_step"] = self.best_score, self.best_step
         content["snapshot"] = snapshot
         write_checkpoint(path, content)
-        for name, wanted in ((BEST, is_best), (GOOD, guard.enabled and guard.good_step == step)):
-            if wanted:
-                keep_as(path, name)
+        for name, kept in self.kept.items():
+            if may_be_kept and kept == step:
+                publish(path, self.folder / name)
         self.last_checkpoint, self.saved_steps = path, step
-        prune(self.folder, self.config.run.keep_checkpoints)
+        prune(self.folder, self.config.run.keep_checkpoints, path)
         if self.on_checkpoint is not None:
             self.on_checkpoint(path)
         return path

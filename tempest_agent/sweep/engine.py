@@ -16,7 +16,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
+from typing import IO, Protocol
+
+from tempest_agent.own_files import open_own
 
 POLL_SECONDS = 0.2
 
@@ -108,7 +110,7 @@ def _started(task: Task) -> list[_Running]:
     command = task.next_command()
     if command is None:
         return []
-    with part_of(command).open("wb") as output, command.log.open("ab") as log:
+    with outputs_of(command) as (output, log):
         process = subprocess.Popen(
             command.arguments,
             stdin=subprocess.DEVNULL,
@@ -119,6 +121,20 @@ def _started(task: Task) -> list[_Running]:
             start_new_session=True,
         )
     return [_Running(task, command, process)]
+
+
+@contextmanager
+def outputs_of(command: Command) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """The files of the command's stdout and stderr.
+
+    Raises:
+        UserError: there is a link in the place of one of them.
+    """
+    with (
+        open(part_of(command), "wb", opener=open_own) as output,
+        open(command.log, "ab", opener=open_own) as log,
+    ):
+        yield output, log
 
 
 def collected(process: subprocess.Popen[bytes], command: Command) -> int:
@@ -146,6 +162,7 @@ def _end(running: Sequence[_Running], signals: Sequence[int]) -> None:
                 each.process.kill()
             with suppress(subprocess.TimeoutExpired):
                 each.process.wait(POLL_SECONDS)
+    for each in running:  # Afterwards: its files may be gone.
         collected(each.process, each.command)
 
 

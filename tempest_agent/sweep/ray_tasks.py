@@ -22,6 +22,7 @@ from typing import Any
 
 from tempest_agent import ray_cluster
 from tempest_agent.errors import UserError, one_line, shown
+from tempest_agent.own_files import open_own
 from tempest_agent.ray_cluster import LOCAL, keeping_sigterm
 from tempest_agent.ray_watch import RayWatch, failing_as, watch_over
 from tempest_agent.sweep.engine import (
@@ -291,7 +292,7 @@ def _make_sight(folder: Path) -> Sight:
 
 
 def _write_line(file: Path, text: str) -> None:
-    with file.open("a", encoding="utf-8") as log_file:
+    with open(file, "a", encoding="utf-8", opener=open_own) as log_file:
         log_file.write(f"{text}\n")
 
 

@@ -16,8 +16,15 @@ from typing import Any
 
 from tempest_agent.config import to_dict
 from tempest_agent.errors import UserError, printable, shown
+from tempest_agent.own_files import require_own_folder
 from tempest_agent.regular_files import read_json, read_lines, read_table
-from tempest_agent.run_directory import CHECKPOINT_FOLDER, CONFIG_FILE, RUN_FILE, write_config
+from tempest_agent.run_directory import (
+    CHECKPOINT_FOLDER,
+    CONFIG_FILE,
+    RUN_FILE,
+    can_resume,
+    write_config,
+)
 from tempest_agent.run_lock import RunLock
 from tempest_agent.sweep.engine import Command
 from tempest_agent.sweep.plan import Plan, Variant
@@ -115,12 +122,13 @@ class SweepRun:
         return self.folder.with_suffix(".train.json")
 
     def _training(self) -> tuple[str, ...]:
-        if any((self.folder / CHECKPOINT_FOLDER).glob("step_*.pt")):
+        if can_resume(self.folder):
             return ("--resume", str(self.folder))
         if self.folder.exists():
-            # It was killed before its first checkpoint: there is nothing to go on with.
+            # It was killed before its settings were written: there is nothing to go on with.
             RunLock(self.folder).release()
             shutil.rmtree(self.folder)
+        require_own_folder(self.folder.parent)
         self.folder.parent.mkdir(exist_ok=True)
         write_config(self.folder.parent, to_dict(self.variant.config))
         config = self.folder.parent / CONFIG_FILE

@@ -1,0 +1,103 @@
+"""How a run begins: its folder, its lock, and what it is to be, written down before all else.
+
+What is written is enough to begin again (``--resume``) after a kill before the first checkpoint.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tempest_agent.agent.devices import device_here
+from tempest_agent.agent.replicas import Replicas
+from tempest_agent.agent.trainer import Trainer
+from tempest_agent.config import Config, from_dict, load_config, to_dict
+from tempest_agent.distributed.games import remote_games
+from tempest_agent.run_directory import (
+    CONFIG_FILE,
+    START_FILE,
+    claim_run,
+    create_run,
+    discard_folders,
+    discard_run,
+    publish,
+    record_start,
+    write_config,
+)
+from tempest_agent.run_lock import RunLock
+
+
+def begin(
+    config: Config, chosen: Path | None, start: Path | None, replicas: Replicas
+) -> tuple[Trainer, Path, RunLock]:
+    """A new run in the folder ``chosen`` (or one of its own), which is locked.
+
+    Args:
+        config: all settings.
+        chosen: a folder that is new or empty.
+        start: a checkpoint whose networks it begins with.
+        replicas: the ranks that make the run, of which this is the first.
+
+    Raises:
+        UserError: a folder in use, or settings that cannot work here; nothing is left.
+    """
+    run = create_run(config.run.name, config.run.seed, chosen)
+    try:
+        lock = RunLock(run)
+    except BaseException:
+        discard_folders(run)
+        raise
+    try:
+        claim_run(run)
+    except BaseException:
+        lock.release()
+        raise
+    try:
+        record_start(run)
+        if start is not None and start.is_file():
+            publish(start, run / START_FILE)
+        write_config(run, to_dict(config))
+        return _trainer(config, run, start, replicas), run, lock
+    except BaseException:
+        lock.discard()
+        discard_run(run)
+        raise
+
+
+def begin_again(
+    run: Path,
+    steps: int | None,
+    device: str | None,
+    actors: Mapping[str, Any] | None,
+    replicas: Replicas,
+) -> Trainer:
+    """A run that was ended before its first checkpoint, from its beginning.
+
+    It becomes what it would have been; the arguments are those of ``Session.resumed``.
+
+    Raises:
+        UserError: its settings cannot be read, or cannot work here.
+    """
+    stored = load_config(str(run / CONFIG_FILE))
+    changed = dataclasses.replace(
+        stored.run,
+        steps=stored.run.steps if steps is None else steps,
+        device=device_here(stored.run.device) if device is None else device,
+    )
+    config = from_dict({"actors": actors or {}}, dataclasses.replace(stored, run=changed))
+    start = run / START_FILE
+    trainer = _trainer(config, run, start if start.is_file() else None, replicas)
+    if config != stored:
+        write_config(run, to_dict(config))
+    return trainer
+
+
+def _trainer(config: Config, run: Path, start: Path | None, replicas: Replicas) -> Trainer:
+    trainer = Trainer(config, run, games=remote_games(config), replicas=replicas)
+    trainer.take_demonstrations()
+    if start is not None:
+        trainer.start_from(start)
+    trainer.announce()
+    return trainer
