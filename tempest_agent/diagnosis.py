@@ -18,7 +18,7 @@ import yaml
 from tempest_agent.agent.checkpoint import checkpoint_step
 from tempest_agent.agent.series import Facts, Series
 from tempest_agent.agent.symptoms import DISEASES, detect
-from tempest_agent.config import Config, ConfigError, from_dict
+from tempest_agent.config import Config, ConfigError, forget_local, from_dict
 from tempest_agent.errors import UserError
 from tempest_agent.guard_log import read_events
 from tempest_agent.run_directory import CHECKPOINT_FOLDER, CONFIG_FILE, RUN_FILE
@@ -178,6 +178,7 @@ def _config(run: Path, notes: list[str]) -> Config:
     if not isinstance(tree, dict):
         notes.append(f"{CONFIG_FILE} cannot be read: the default settings are assumed")
         return Config()
+    tree = forget_local(tree)
     try:
         return from_dict(tree)
     except ConfigError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -145,6 +145,7 @@ class Session:
         verbose: bool = False,
         publishes: bool = True,
         actors: Mapping[str, Any] | None = None,
+        local: Sequence[str] = (),
         replicas: Replicas = ALONE,
     ) -> Session:
         """Go on with the run at ``path`` (its folder or a checkpoint in it), or the newest run.
@@ -160,6 +161,7 @@ class Session:
             verbose: whether each line of metrics is printed as a table.
             publishes: whether checkpoints become ``checkpoints/latest.pt``.
             actors: settings of that section that are to be others than they were.
+            local: this machine's settings, as in ``Trainer.resume``.
             replicas: the ranks that go on, of which this is the first.
 
         Raises:
@@ -170,7 +172,7 @@ class Session:
         run = find_run(path)
         lock = RunLock(run)
         try:
-            trainer, complete = _go_on(run, path, steps, device, actors, replicas)
+            trainer, complete = _go_on(run, path, steps, device, actors, local, replicas)
             metrics = None
             if not complete:
                 record_start(run, trainer.steps)
@@ -304,6 +306,7 @@ def _go_on(
     steps: int | None,
     device: str | None,
     actors: Mapping[str, Any] | None,
+    local: Sequence[str],
     replicas: Replicas,
 ) -> tuple[Trainer, bool]:
     """The trainer of a run that this process has locked, and whether the run is complete."""
@@ -319,6 +322,7 @@ def _go_on(
         steps=steps,
         device=device,
         actors=actors,
+        local=local,
         games=remote_games,
         replicas=replicas,
     )

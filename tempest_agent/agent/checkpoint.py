@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import logging
-import pickle
 import struct
 import zipfile
 import zlib
@@ -31,6 +30,10 @@ from tempest_agent.run_directory import (
     replacing,
     set_aside,
 )
+
+from .checkpoint_archive import EXPECTED, ForeignFileError, in_memory, load_plain
+from .checkpoint_schema import MisfitError, check_content
+from .file_kinds import kind_of
 
 FORMAT = "tempest-agent checkpoint"
 SCHEMA = 1
@@ -113,23 +116,21 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     """The content of a checkpoint, tensors on the CPU.
 
     Raises:
-        DamagedCheckpointError: damaged (also where only the numbers of a tensor are), or not
-            written by this program.
+        DamagedCheckpointError: damaged (also where only the numbers of a tensor are), or no
+            archive at all.
+        ForeignFileError: whole, and not written by this program, or changed since.
         UserError: no such file, or one of a newer version.
     """
     path = Path(path)
     if path.is_dir():
         raise UserError(f"{path} is a folder; give a checkpoint file (*.pt) inside it")
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is a pipe or a device; {EXPECTED}")
     if not path.is_file():
         raise UserError(f"no checkpoint {path}; check the name, or train one first")
     try:
         _check_archive(path)
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise DamagedCheckpointError(
-            f"{path} is not a checkpoint of tempest-agent (it holds more than tensors and plain "
-            "values, and is not loaded for safety); give a *.pt file that train wrote"
-        ) from error
+        content = load_plain(path)
     except PermissionError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; change its permissions") from error
     except _UNREADABLE as error:
@@ -138,15 +139,23 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
             "use an earlier one from the same folder"
         ) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise DamagedCheckpointError(
-            f"{path} is not a checkpoint of tempest-agent; give a file train wrote"
-        )
-    if content.get("schema") != SCHEMA:
+        raise ForeignFileError(f"{path} holds tensors of another program; {EXPECTED}")
+    version = content.get("schema")
+    if version != SCHEMA:
+        shown = version if isinstance(version, int | str) else f"a {type(version).__name__}"
         raise UserError(
-            f"{path} has checkpoint version {content.get('schema')!r}, this program reads "
-            f"{SCHEMA}; update tempest-agent"
+            f"{path} has checkpoint version {shown!s:.40}, this program reads {SCHEMA}; update "
+            "tempest-agent"
         )
-    return content
+    try:
+        check_content(content)
+    except MisfitError as error:
+        raise ForeignFileError(
+            f"{path} does not fit this version of tempest-agent: {error}; use the version that "
+            "wrote it, or another file"
+        ) from error
+    whole: dict[str, Any] = in_memory(content)
+    return whole
 
 
 def write_replay(
@@ -254,7 +263,7 @@ def _check_archive(path: Path) -> None:
     if not zipfile.is_zipfile(path):
         if beginning == _ARCHIVE:
             raise zipfile.BadZipFile("its end is missing")
-        return  # Another kind of file: torch says what is wrong with it.
+        raise DamagedCheckpointError(f"{path} is {kind_of(path)}; {EXPECTED}")
     with zipfile.ZipFile(path) as archive:
         damaged = archive.testzip()
     if damaged is not None:

@@ -6,7 +6,16 @@ are errors that say what would have been right.
 """
 
 from .learning import GuardConfig, LearnerConfig, NetworkConfig, ReplayConfig
-from .loading import apply_overrides, available, from_dict, load_config, settings, to_dict
+from .loading import (
+    apply_overrides,
+    available,
+    from_dict,
+    load_config,
+    local_settings,
+    settings,
+    to_dict,
+)
+from .local import forget_local, local_overrides, with_local
 from .playing import ActorsConfig, ExplorationConfig, GameConfig, TeacherConfig
 from .setting import ConfigError, setting
 from .tree import Config, RunConfig
@@ -27,9 +36,13 @@ __all__ = [
     "TeacherConfig",
     "apply_overrides",
     "available",
+    "forget_local",
     "from_dict",
     "load_config",
+    "local_overrides",
+    "local_settings",
     "setting",
     "settings",
     "to_dict",
+    "with_local",
 ]

@@ -16,7 +16,14 @@ from typing import Any
 
 import yaml
 
-from tempest_agent.config import Config, apply_overrides, from_dict, to_dict
+from tempest_agent.config import (
+    Config,
+    apply_overrides,
+    forget_local,
+    from_dict,
+    local_settings,
+    to_dict,
+)
 from tempest_agent.config.yaml_text import parse_yaml, read_text
 from tempest_agent.errors import UserError, unknown_name
 from tempest_agent.run_directory import replacing
@@ -73,7 +80,8 @@ def make_plan(
     for name, changes in variants.items():
         _check_name(name)
         try:
-            config = apply_overrides(base, [f"{k}={_written(v)}" for k, v in changes.items()])
+            texts = [f"{key}={_written(value)}" for key, value in changes.items()]
+            config = apply_overrides(base, texts, local=False)
         except UserError as error:
             raise UserError(f"variant {name!r}: {error}") from error
         if config == base:
@@ -200,7 +208,7 @@ def _require_same(out: Path, stored: Mapping[str, Any], plan: Plan) -> None:
         for name in ("episodes", "max_ticks")
         if stored[name] != getattr(plan, name)
     ]
-    base = from_dict(stored["base"])  # Settings that came later take their defaults.
+    base = from_dict(forget_local(stored["base"]))  # Settings that came later take their defaults.
     differences += _differing(base, plan.base.config)
     for variant in plan.variants[1:]:
         before = stored["variants"].get(variant.name)
@@ -219,7 +227,7 @@ def _differing(one: Config, other: Config) -> list[tuple[str, Any, Any]]:
         (f"{section}.{key}", value, theirs[section][key])
         for section, values in ours.items()
         for key, value in values.items()
-        if value != theirs[section][key]
+        if value != theirs[section][key] and f"{section}.{key}" not in local_settings()
     ]
 
 
@@ -227,7 +235,9 @@ def _with_absolute_paths(config: Config) -> Config:
     """``config`` for processes that work in another folder."""
     paths = {"rom_path": config.game.rom_path, "mame_path": config.game.mame_path}
     found = {key: str(Path(text).absolute()) for key, text in paths.items() if Path(text).exists()}
-    return from_dict({"game": {key: path for key, path in found.items() if paths[key]}}, config)
+    return from_dict(
+        {"game": {key: path for key, path in found.items() if paths[key]}}, config, local=True
+    )
 
 
 def _check_name(name: str) -> None:

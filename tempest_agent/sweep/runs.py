@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.config import to_dict
+from tempest_agent.config import local_overrides, to_dict
 from tempest_agent.errors import UserError
 from tempest_agent.run_directory import CHECKPOINT_FOLDER, CONFIG_FILE, RUN_FILE, write_config
 from tempest_agent.run_lock import RunLock
@@ -107,8 +107,9 @@ class SweepRun:
         return self.folder.with_suffix(".train.json")
 
     def _training(self) -> tuple[str, ...]:
+        own = [text for each in local_overrides(self.variant.config) for text in ("--set", each)]
         if any((self.folder / CHECKPOINT_FOLDER).glob("step_*.pt")):
-            return ("--resume", str(self.folder))
+            return ("--resume", str(self.folder), *own)
         if self.folder.exists():
             # It was killed before its first checkpoint: there is nothing to go on with.
             RunLock(self.folder).release()
@@ -116,7 +117,8 @@ class SweepRun:
         self.folder.parent.mkdir(exist_ok=True)
         write_config(self.folder.parent, to_dict(self.variant.config))
         config = self.folder.parent / CONFIG_FILE
-        return ("--config", str(config), "--seed", str(self.seed), "--run-dir", str(self.folder))
+        run = ("--seed", str(self.seed), "--run-dir", str(self.folder))
+        return ("--config", str(config), *run, *own)
 
     def _command(self, output: Path, *arguments: str) -> Command:
         return Command((*_PROGRAM, *arguments, "--json"), output, self.log, self.out)
