@@ -23,6 +23,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tempest_agent.envs.archives import ArchiveError, read_arrays
 from tempest_agent.errors import UserError, one_line
 from tempest_agent.run_directory import (
     CHECKPOINT_FILES,
@@ -191,15 +192,28 @@ def _write_arrays(file: IO[bytes], arrays: Mapping[str, NDArray[Any]], compresse
                 np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
 
 
-def read_replay(path: Path, stamp: str) -> dict[str, NDArray[Any]] | None:
-    """The arrays of a snapshot; None if it is missing, damaged or another checkpoint's."""
+def read_replay(
+    path: Path, stamp: str, largest: Mapping[str, int]
+) -> dict[str, NDArray[Any]] | None:
+    """The arrays of a snapshot; None if it is missing, damaged or another checkpoint's.
+
+    Args:
+        path: of the ``.npz``.
+        stamp: of the checkpoint.
+        largest: the arrays that are read, and the bytes that each may take.
+
+    Raises:
+        ForeignFileError: they would take more.
+    """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if str(file["stamp"]) != stamp:
-                return None
-            return {name: file[name] for name in file.files if name != "stamp"}
+        arrays = read_arrays(path, {"stamp": 1000, **largest}, sum(largest.values()))
+    except ArchiveError as error:
+        raise ForeignFileError(
+            f"{path} is not the replay of this run: {error}; move it away to go on without"
+        ) from error
     except _UNREADABLE:
         return None
+    return None if str(arrays.pop("stamp", "")) != stamp else arrays
 
 
 def checkpoint_step(path: Path) -> int:

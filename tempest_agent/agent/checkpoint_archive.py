@@ -31,24 +31,27 @@ LARGEST_WHOLE = 2**128
 
 EXPECTED = "a checkpoint of tempest-agent is expected, a *.pt file that train wrote"
 
-_INSTRUCTIONS = frozenset(
-    "PROTO STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 BINFLOAT BINUNICODE "
-    "EMPTY_DICT EMPTY_LIST EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 APPEND APPENDS SETITEM SETITEMS "
-    "BINPUT LONG_BINPUT BINGET LONG_BINGET GLOBAL BINPERSID REDUCE".split()
-)
+_INSTRUCTIONS = frozenset((
+    "PROTO", "STOP", "MARK", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2",
+    "LONG1", "BINFLOAT", "BINUNICODE", "EMPTY_DICT", "EMPTY_LIST", "EMPTY_TUPLE", "TUPLE",
+    "TUPLE1", "TUPLE2", "TUPLE3", "APPEND", "APPENDS", "SETITEM", "SETITEMS", "BINPUT",
+    "LONG_BINPUT", "BINGET", "LONG_BINGET", "GLOBAL", "BINPERSID", "REDUCE",
+))  # fmt: skip
+"""Of those that a pickle may hold, the ones that ``torch.save`` makes of tensors and plain
+values."""
 _NAMES = frozenset(
     {"collections OrderedDict", "_codecs encode", "torch.storage UntypedStorage"}
     | {f"torch._utils _rebuild_tensor_v{version}" for version in (2, 3)}
 )
 """What those instructions may name, besides the types of numbers."""
 
-_DTYPES = frozenset(
-    "float16 bfloat16 float32 float64 bool uint8 int8 uint16 int16 uint32 int32 int64".split()
-)
-_STORAGES = frozenset(
-    f"torch {name}Storage"
-    for name in ("Half", "BFloat16", "Float", "Double", "Bool", "Byte", "Char", "Short", "Int")
-) | {"torch LongStorage"}
+_DTYPES = (
+    "float16", "bfloat16", "float32", "float64", "bool", "uint8", "int8", "uint16", "int16",
+    "uint32", "int32", "int64",
+)  # fmt: skip
+_STORAGES = (
+    "Half", "BFloat16", "Float", "Double", "Bool", "Byte", "Char", "Short", "Int", "Long",
+)  # fmt: skip
 
 
 class ForeignFileError(UserError):
@@ -103,7 +106,8 @@ def _look_through(path: Path) -> None:
 
 
 def _is_known(name: str) -> bool:
-    return name in _NAMES or name in _STORAGES or name.removeprefix("torch ") in _DTYPES
+    kind = name.removeprefix("torch ")
+    return name in _NAMES or kind in _DTYPES or kind.removesuffix("Storage") in _STORAGES
 
 
 class _Budget:

@@ -12,15 +12,16 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from tempest_agent.config import LARGEST, Config, ConfigError, forget_local, from_dict
-
 from tempest_agent.errors import one_line
 
+from .checkpoint_archive import EXPECTED, ForeignFileError
 from .networks import LANES, Layout, QNetwork
 from .symptoms import DISEASES
 
@@ -32,56 +33,49 @@ class MisfitError(ValueError):
     """An entry that cannot be in a checkpoint, said in one line."""
 
 
-def check_content(content: dict[str, Any]) -> None:
-    """Check everything that this version reads of a checkpoint, and leave machines' settings out.
+PLAYER = ("config", "layout", "learner", "step")
+"""Entries without which nothing can be played."""
+RUN = (*PLAYER, "vector_steps", "owed", "teacher_score", "schedules", "random")
+"""Entries without which no training can be resumed."""
 
-    ``content["config"]`` is without the settings that no file may choose afterwards.
+
+def check_content(content: dict[str, Any]) -> None:
+    """Check every entry that this version reads of a checkpoint.
+
+    Settings that no file may choose are None in ``content["config"]`` afterwards.
 
     Raises:
-        MisfitError: an entry of another type, shape or range, or none where one is needed.
+        MisfitError: an entry of another type, shape or range.
     """
-    needed = ["config", "layout", "learner", "step"]
-    is_player = content.get("player_only", False)
-    _flag("player_only", is_player)
-    if not is_player:
-        needed += ["vector_steps", "owed", "teacher_score", "schedules", "random"]
-    for name in needed:
-        if name not in content:
-            raise MisfitError(f"it has no entry {name!r}")
+    _record(_SIMPLE)("", content)
+    if "config" not in content or "layout" not in content:
+        return  # Nobody can use it: see ``require_entries``.
     _is_table("config", content["config"])
     content["config"] = forget_local(content["config"])
     try:
         config = from_dict(content["config"])
     except ConfigError as error:
         raise MisfitError(f"its settings: {one_line(error)[:300]}") from error
-    _record(_LAYOUT, all_of=("num_features",))("layout", content["layout"])
     layout = _layout(content["layout"])
-    games = config.run.num_envs
-    _learner(config, layout, is_player)("learner", content["learner"])
-    state = _state(games, layout)
-    _record(
-        state
-        | {
-            "step": _whole(),
-            "spaces": _record({"observation": _space, "action": _space}),
-            "exploration_fraction": _maybe(_number(0, 1)),
-            "vector_steps": _whole(),
-            "owed": _whole(),
-            "teacher_score": _number(),
-            "schedules": _table_of(_schedule),
-            "guard": _GUARD,
-            "best_score": _maybe(_number()),
-            "snapshot": _record(
-                {"file": _maybe(_name(r"replay_\d{1,19}\.npz")), "stamp": _name(r"[0-9a-f]{32}")},
-                all_of=("file", "stamp"),
-            ),
-            # What is merged has the arrays of all games.
-            "ranks": _list_of(_record(state)),
-        }
-    )("", content)
+    learner = _learner(config, layout, content.get("player_only", False))
+    state = _state(config.run.num_envs, layout)
+    # What ranks share has the arrays of all games.
+    _record(state | {"learner": learner, "ranks": _list_of(_record(state))})("", content)
     replay = content.get("replay")
     if replay is not None and max(replay["position"], replay["filled"]) > config.replay.capacity:
         raise MisfitError("its replay is longer than replay.capacity")
+
+
+def require_entries(path: Path, content: Mapping[str, Any], names: Iterable[str]) -> None:
+    """``ForeignFileError`` for the checkpoint ``path`` if one of ``names`` is not in it."""
+    for name in names:
+        if name not in content:
+            raise ForeignFileError(f"{path} has no entry {name!r}; {EXPECTED}")
+
+
+def check_replay(state: Any) -> None:
+    """As ``check_content`` for the ``state_dict`` of a replay alone."""
+    _REPLAY("replay", state)
 
 
 # Single values.
@@ -244,7 +238,8 @@ _LAYOUT = {
 }
 
 
-def _layout(value: dict[str, Any]) -> Layout:
+def _layout(value: Any) -> Layout:
+    _record(_LAYOUT, all_of=("num_features",))("layout", value)
     unknown = value.keys() - {field.name for field in dataclasses.fields(Layout)}
     if unknown:
         raise MisfitError(f"its entry layout has an unknown name {_shown(min(unknown, key=str))}")
@@ -345,6 +340,14 @@ _FIGURES = _record(
     all_of=("sums", "totals", "highest", "lowest"),
 )
 
+_REPLAY_PARTS: dict[str, Check] = {
+    **dict.fromkeys(("position", "filled"), _whole()),
+    "random": _PCG64,
+    # Infinite after an error that was.
+    "largest_priority": _any_number,
+}
+_REPLAY = _record(_REPLAY_PARTS, all_of=_REPLAY_PARTS)
+
 
 def _remedy(name: str, value: Any) -> None:
     _list_of(lambda *_: None, 2)(name, value)
@@ -378,6 +381,24 @@ _GUARD = _record(
         ),
     }
 )
+
+_SIMPLE: dict[str, Check] = {
+    "step": _whole(),
+    "player_only": _flag,
+    "spaces": _record({"observation": _space, "action": _space}, all_of=("observation", "action")),
+    "exploration_fraction": _maybe(_number(0, 1)),
+    "vector_steps": _whole(),
+    "owed": _whole(),
+    "teacher_score": _number(),
+    "schedules": _table_of(_schedule),
+    "guard": _GUARD,
+    "best_score": _maybe(_number()),
+    "snapshot": _record(
+        {"file": _maybe(_name(r"replay_\d{1,19}\.npz")), "stamp": _name(r"[0-9a-f]{32}")},
+        all_of=("file", "stamp"),
+    ),
+}
+"""Entries that are alike in all runs."""
 
 
 def _start_levels(games: int) -> Check:
@@ -445,15 +466,9 @@ def _state(games: int, layout: Layout) -> dict[str, Check]:
             **dict.fromkeys(("turn", "rises"), _whole()),
         }
     )
-    replay = {
-        **dict.fromkeys(("position", "filled"), _whole()),
-        "random": _PCG64,
-        # Infinite after an error that was.
-        "largest_priority": _any_number,
-    }
     return {
         "collector": _maybe(collector),
-        "replay": _maybe(_record(replay, all_of=replay)),
+        "replay": _maybe(_REPLAY),
         "teacher": _record({}),
         "random": _RANDOM,
         "start_levels": start_levels,

@@ -16,6 +16,7 @@ from tempest_agent.config import ConfigError
 from tempest_agent.errors import UserError, one_line
 
 from .checkpoint import newest_checkpoint, read_checkpoint, read_replay, write_replay
+from .checkpoint_schema import RUN, require_entries
 
 BEST, GOOD = "best.pt", "good.pt"
 """Copies of the checkpoint whose teacher-free games scored most, and of the last one without
@@ -45,6 +46,7 @@ def read_run(path: Path, use: str) -> dict[str, Any]:
     content = read_checkpoint(path)
     if content.get("player_only"):
         raise UserError(f"{path} holds only a player, not a training run; {use} a run's step_*.pt")
+    require_entries(path, content, RUN)
     return content
 
 
@@ -73,21 +75,21 @@ def write_snapshot(
     file = None if rows is None else f"replay_{step}.npz"
     if rows is not None and file is not None:
         write_replay(folder / file, stamp, rows, compressed=compressed)
-    return {"file": file, "folder": str(folder.resolve()), "stamp": stamp}
+    return {"file": file, "stamp": stamp}
 
 
 def find_replay(
-    path: Path, snapshot: Mapping[str, Any], learning_starts: int
+    path: Path, snapshot: Mapping[str, Any], learning_starts: int, largest: Mapping[str, int]
 ) -> dict[str, NDArray[Any]] | None:
     """The replay's rows of the checkpoint ``path``; None, with a warning, if they are missing."""
     if snapshot["file"] is not None:
-        # Beside the checkpoint, or where it was written if only the checkpoint was copied.
-        for folder in (path.parent, Path(snapshot["folder"])):
-            arrays = read_replay(folder / snapshot["file"], snapshot["stamp"])
-            if arrays is not None:
-                return arrays
+        # Beside the checkpoint and nowhere else: a file of others names no folder to look in.
+        arrays = read_replay(path.parent / snapshot["file"], snapshot["stamp"], largest)
+        if arrays is not None:
+            return arrays
     log.warning(
-        "the replay of %s is missing; filling it with %d new decisions before the next update",
+        "the replay of %s is missing beside it; filling it with %d new decisions before the next "
+        "update",
         path,
         learning_starts,
     )

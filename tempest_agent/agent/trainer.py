@@ -26,6 +26,7 @@ from stable_baselines3.common.logger import Logger
 
 from tempest_agent.config import Config, from_dict, to_dict, with_local
 from tempest_agent.errors import UserError
+from tempest_agent.run_memory import require_memory
 
 from .checkpoint import prune, write_checkpoint
 from .data_parallel import share_of
@@ -164,6 +165,7 @@ class Trainer:
         changes = [f"actors.{key}={json.dumps(value)}" for key, value in (actors or {}).items()]
         config = dataclasses.replace(config, run=run)
         config = with_local(config, content["config"], [*changes, *local])
+        require_memory(config)
         replicas.broadcast({"config": to_dict(config, local=True), "content": content})
         with fitting(path):
             if config.actors.count == 0 and "actors" in content["collector"]:
@@ -179,7 +181,10 @@ class Trainer:
                 teacher=teacher,
                 replicas=replicas,
             )
-            replay = find_replay(path, content["snapshot"], config.replay.learning_starts)
+            settings = config.replay
+            largest = trainer.algorithm.replay.largest_arrays(settings.capacity)
+            snapshot = content["snapshot"]
+            replay = find_replay(path, snapshot, settings.learning_starts, largest)
             trainer._go_on(content, replay)
         trainer.folder = path.parent
         trainer.best_score = content["best_score"]
