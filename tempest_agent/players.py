@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.arcade.inputs import SPINNER_MAX
 from tempest_agent.envs.arcade.memory import RAM_DTYPE
 from tempest_agent.envs.batch import GameBatch
-from tempest_agent.envs.feature_layout import FEATURES
+from tempest_agent.envs.feature_layout import FEATURES, NUM_FEATURES
 from tempest_agent.envs.game_step import RUNNING
 from tempest_agent.errors import UserError, nearest
 from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
@@ -190,6 +191,12 @@ def _checkpoint(path: Path, name: str | None = None) -> PlayerChoice:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own, on files that are refused with one line
         policy = load_policy(path)
+    layout = policy.network.layout
+    if (layout.num_features, layout.counts) != (NUM_FEATURES, SPINNER_MAX):
+        raise UserError(
+            f"{path} was trained on {layout.num_features} features of a game and "
+            f"{layout.counts} counts of its knob; Tempest has {NUM_FEATURES} and {SPINNER_MAX}"
+        )
     return network_choice(policy, name or str(path))
 
 

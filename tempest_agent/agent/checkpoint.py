@@ -32,7 +32,7 @@ from tempest_agent.run_directory import (
     set_aside,
 )
 
-from .checkpoint_archive import EXPECTED, ForeignFileError, in_memory, load_plain
+from .checkpoint_archive import ForeignFileError, in_memory, load_plain, no_checkpoint
 from .checkpoint_schema import MisfitError, check_content
 from .file_kinds import kind_of
 
@@ -126,7 +126,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     if path.is_dir():
         raise UserError(f"{path} is a folder; give a checkpoint file (*.pt) inside it")
     if path.exists() and not path.is_file():
-        raise UserError(f"{path} is a pipe or a device; {EXPECTED}")
+        raise UserError(no_checkpoint(path, " but a pipe or a device"))
     if not path.is_file():
         raise UserError(f"no checkpoint {path}; check the name, or train one first")
     try:
@@ -140,7 +140,7 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
             "use an earlier one from the same folder"
         ) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ForeignFileError(f"{path} holds tensors of another program; {EXPECTED}")
+        raise ForeignFileError(no_checkpoint(path, " but holds tensors of another program"))
     version = content.get("schema")
     if version != SCHEMA:
         shown = version if isinstance(version, int | str) else f"a {type(version).__name__}"
@@ -277,7 +277,7 @@ def _check_archive(path: Path) -> None:
     if not zipfile.is_zipfile(path):
         if beginning == _ARCHIVE:
             raise zipfile.BadZipFile("its end is missing")
-        raise DamagedCheckpointError(f"{path} is {kind_of(path)}; {EXPECTED}")
+        raise DamagedCheckpointError(no_checkpoint(path, f" but {kind_of(path)}"))
     with zipfile.ZipFile(path) as archive:
         damaged = archive.testzip()
     if damaged is not None:

@@ -29,7 +29,6 @@ LONGEST_TEXT = 100_000
 LARGEST_WHOLE = 2**128
 """States of random generators are that large."""
 
-EXPECTED = "a checkpoint of tempest-agent is expected, a *.pt file that train wrote"
 
 _INSTRUCTIONS = frozenset((
     "PROTO", "STOP", "MARK", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2",
@@ -58,6 +57,11 @@ class ForeignFileError(UserError):
     """A file that is whole, and was not written as a checkpoint of this program."""
 
 
+def no_checkpoint(path: Path, what: str) -> str:
+    """One line about the file ``path``, which is ``what``."""
+    return f"{path} is not a checkpoint of tempest-agent{what}; give a *.pt file that train wrote"
+
+
 def load_plain(path: Path) -> Any:
     """The tree in the archive ``path``; its tensors are maps of the file (see ``in_memory``).
 
@@ -71,7 +75,7 @@ def load_plain(path: Path) -> Any:
         # A tensor may be there twice.
         _Budget(2 * path.stat().st_size).take(tree, 0)
     except ArchiveError as error:
-        raise ForeignFileError(f"{path} is not loaded: {error}; {EXPECTED}") from error
+        raise ForeignFileError(no_checkpoint(path, f": {error}")) from error
     return tree
 
 

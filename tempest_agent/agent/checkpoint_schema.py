@@ -21,7 +21,7 @@ from torch import Tensor
 from tempest_agent.config import LARGEST, Config, ConfigError, forget_local, from_dict
 from tempest_agent.errors import one_line
 
-from .checkpoint_archive import EXPECTED, ForeignFileError
+from .checkpoint_archive import ForeignFileError, no_checkpoint
 from .networks import LANES, Layout, QNetwork
 from .symptoms import DISEASES
 
@@ -70,7 +70,7 @@ def require_entries(path: Path, content: Mapping[str, Any], names: Iterable[str]
     """``ForeignFileError`` for the checkpoint ``path`` if one of ``names`` is not in it."""
     for name in names:
         if name not in content:
-            raise ForeignFileError(f"{path} has no entry {name!r}; {EXPECTED}")
+            raise ForeignFileError(no_checkpoint(path, f": it has no entry {name!r}"))
 
 
 def check_replay(state: Any) -> None:

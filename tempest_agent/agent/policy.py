@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.config import Config, from_dict
-from tempest_agent.envs.feature_layout import NUM_FEATURES
 from tempest_agent.errors import UserError
 
-from .actions import SPINNER_COUNTS
 from .checkpoint import read_checkpoint, write_checkpoint
 from .checkpoint_schema import PLAYER, require_entries
 from .exact import ExactNetwork
@@ -76,14 +74,9 @@ def load_policy(path: str | Path) -> Policy:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     config = from_dict(content["config"])
     layout = Layout(**content["layout"])
-    if (layout.num_features, layout.counts, layout.fire_and_zap) != (
-        NUM_FEATURES,
-        SPINNER_COUNTS,
-        True,
-    ):
+    if not layout.fire_and_zap:
         raise UserError(
-            f"{path} was trained on another environment than Tempest, or on other observations of "
-            "it; use HybridDQN.load(path, env)"
+            f"{path} was trained on another environment than Tempest; use HybridDQN.load(path, env)"
         )
     network = QNetwork(layout, config.network, config.learner)
     network.load_state_dict(content["learner"]["average"])
