@@ -15,6 +15,7 @@ from tempest_agent.agent.checkpoint import newest_checkpoint
 from tempest_agent.agent.data_parallel import RankLostError
 from tempest_agent.agent.devices import DEVICES
 from tempest_agent.agent.guard import Event
+from tempest_agent.agent.last_save import resume_command
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.agent.teacher_score import has_to_be_measured
 from tempest_agent.agent.tempest_games import NO_TEACHER
@@ -186,6 +187,11 @@ class Session:
     def total_steps(self) -> int:
         """Decisions of the whole run."""
         return self._trainer.config.run.steps
+
+    @property
+    def resume_command(self) -> str:
+        """What resumes the run."""
+        return resume_command(self.folder, self._trainer.config)
 
     def run(self) -> dict[str, Any]:
         """Train to the end, or to the next consistent point after SIGINT or SIGTERM."""

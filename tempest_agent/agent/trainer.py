@@ -37,6 +37,7 @@ from .games_in_play import PlayedElsewhere, PlayStoppedError
 from .hybrid_dqn import HybridDQN
 from .last_save import saved_if_play_fails
 from .network_size import NetworkSize, size_of
+from .networks import Layout
 from .policies import policy_name
 from .rank_exchange import collect_run, deal_run, share_networks
 from .replicas import ALONE, Replicas
@@ -181,6 +182,10 @@ class Trainer:
                 teacher=teacher,
                 replicas=replicas,
             )
+            if Layout(**content["layout"]) != trainer.algorithm.layout:
+                raise UserError(
+                    f"{path} was trained on other observations or actions than these games have"
+                )
             settings = config.replay
             largest = trainer.algorithm.replay.largest_arrays(settings.capacity)
             snapshot = content["snapshot"]

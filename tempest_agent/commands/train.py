@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,10 +123,12 @@ def train(
     if resume is not None:
         _refuse_changes(context)
     else:
-        chosen += [*_machine_settings(**machine_options), *local]
+        chosen += [*_machine_settings(machine_options), *local]
     with only_results_on_stdout():
         if resume is None:
             config = _config(source, [*chosen, *overrides])
+            if config.game.backend == "sim":
+                machine_from(**{**machine_options, "backend": "sim"})
         replicas = _meet_ranks()
         if not replicas.is_first:
             context.exit(_follow(replicas))
@@ -144,7 +146,7 @@ def train(
     else:
         print_table(_rows(result, session), "training")
     if result["stopped"]:
-        click.echo(f"stopped; go on with: tempest-agent train --resume {session.folder}", err=True)
+        click.echo(f"stopped; go on with: {session.resume_command}", err=True)
         context.exit(EXIT_INTERRUPTED)
 
 
@@ -199,24 +201,15 @@ def _refuse_changes(context: click.Context) -> None:
         raise UserError("--resume PATH and --run-dir both name a run: give one of them")
 
 
-def _machine_settings(
-    backend: str,
-    rom_path: Path | None,
-    mame_path: str | None,
-    any_roms: bool,
-    random_bytes: str | None,
-) -> list[str]:
+def _machine_settings(options: Mapping[str, Any]) -> list[str]:
     """The options of the real machine as settings; what is not given is left to the others.
 
     Its program and folder are among ``_local_settings``.
     """
-    if backend == "sim":
-        machine_from(backend, rom_path, mame_path, any_roms, random_bytes)
-        return []
-    settings = [f"game.backend={backend}"]
-    if random_bytes is not None:
-        settings.append(f"game.random_bytes={random_bytes}")
-    if any_roms:
+    settings = ["game.backend=mame"] if options["backend"] == "mame" else []
+    if options["random_bytes"] is not None:
+        settings.append(f"game.random_bytes={options['random_bytes']}")
+    if options["any_roms"]:
         settings.append("game.strict_roms=false")
     return settings
 

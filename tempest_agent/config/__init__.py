@@ -15,7 +15,7 @@ from .loading import (
     settings,
     to_dict,
 )
-from .local import forget_local, local_overrides, with_local
+from .local import forget_local, local_options, with_local
 from .playing import ActorsConfig, ExplorationConfig, GameConfig, TeacherConfig
 from .setting import ConfigError, setting
 from .tree import Config, RunConfig
@@ -39,7 +39,7 @@ __all__ = [
     "forget_local",
     "from_dict",
     "load_config",
-    "local_overrides",
+    "local_options",
     "local_settings",
     "setting",
     "settings",

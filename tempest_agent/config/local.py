@@ -6,7 +6,6 @@ from the command line or are at their defaults; files hold None in place of one 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -62,12 +61,12 @@ def with_local(config: Config, stored: Mapping[str, Any], overrides: Iterable[st
     return config
 
 
-def local_overrides(config: Config) -> list[str]:
-    """What ``to_dict(config)`` leaves out, as ``section.key=value`` for a command line."""
+def local_options(config: Config) -> list[str]:
+    """What ``to_dict(config)`` leaves out, as options of ``train``."""
     whole, portable = to_dict(config, local=True), to_dict(config)
-    return [
-        f"{section}.{name}={json.dumps(value, ensure_ascii=False)}"
-        for section, values in whole.items()
-        for name, value in values.items()
-        if value != portable[section][name]
-    ]
+    options: list[str] = []
+    for key, option in local_settings().items():
+        section, _, name = key.partition(".")
+        if portable[section][name] is None:
+            options += [option.partition(" ")[0], whole[section][name]]
+    return options

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.config import local_overrides, to_dict
+from tempest_agent.config import local_options, to_dict
 from tempest_agent.errors import UserError
 from tempest_agent.run_directory import CHECKPOINT_FOLDER, CONFIG_FILE, RUN_FILE, write_config
 from tempest_agent.run_lock import RunLock
@@ -107,7 +107,7 @@ class SweepRun:
         return self.folder.with_suffix(".train.json")
 
     def _training(self) -> tuple[str, ...]:
-        own = [text for each in local_overrides(self.variant.config) for text in ("--set", each)]
+        own = local_options(self.variant.config)
         if any((self.folder / CHECKPOINT_FOLDER).glob("step_*.pt")):
             return ("--resume", str(self.folder), *own)
         if self.folder.exists():
