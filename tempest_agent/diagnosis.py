@@ -15,7 +15,7 @@ from typing import Any
 from tempest_agent.agent.checkpoint import checkpoint_step
 from tempest_agent.agent.series import Facts, Series
 from tempest_agent.agent.symptoms import DISEASES, detect
-from tempest_agent.config import LARGEST, Config, ConfigError, from_dict
+from tempest_agent.config import LARGEST, Config, ConfigError, forget_local, from_dict
 from tempest_agent.config.yaml_text import parse_yaml, read_text
 from tempest_agent.errors import UserError, one_line, printable
 from tempest_agent.guard_log import GUARD_FILE, read_events
@@ -190,6 +190,7 @@ def _config(run: Path, notes: list[str]) -> Config:
     except ConfigError as error:
         notes.append(f"{CONFIG_FILE} cannot be read ({error}): the default settings are assumed")
         return Config()
+    tree = forget_local(tree)
     try:
         return from_dict(tree)
     except ConfigError:

@@ -6,14 +6,15 @@ What is written is enough to begin again (``--resume``) after a kill before the 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tempest_agent.agent.devices import device_here
 from tempest_agent.agent.replicas import Replicas
 from tempest_agent.agent.trainer import Trainer
-from tempest_agent.config import Config, from_dict, load_config, to_dict
+from tempest_agent.config import Config, from_dict, read_tree, to_dict, with_local
 from tempest_agent.distributed.games import remote_games
 from tempest_agent.run_directory import (
     CONFIG_FILE,
@@ -71,6 +72,7 @@ def begin_again(
     steps: int | None,
     device: str | None,
     actors: Mapping[str, Any] | None,
+    local: Sequence[str],
     replicas: Replicas,
 ) -> Trainer:
     """A run that was ended before its first checkpoint, from its beginning.
@@ -80,13 +82,15 @@ def begin_again(
     Raises:
         UserError: its settings cannot be read, or cannot work here.
     """
-    stored = load_config(str(run / CONFIG_FILE))
+    tree = read_tree(run / CONFIG_FILE)
+    stored = from_dict(tree)
     changed = dataclasses.replace(
         stored.run,
         steps=stored.run.steps if steps is None else steps,
         device=device_here(stored.run.device) if device is None else device,
     )
-    config = from_dict({"actors": actors or {}}, dataclasses.replace(stored, run=changed))
+    changes = [f"actors.{key}={json.dumps(value)}" for key, value in (actors or {}).items()]
+    config = with_local(dataclasses.replace(stored, run=changed), tree, [*changes, *local])
     start = run / START_FILE
     trainer = _trainer(config, run, start if start.is_file() else None, replicas)
     if config != stored:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -15,6 +15,7 @@ from tempest_agent.agent.checkpoint import newest_checkpoint, take_back
 from tempest_agent.agent.data_parallel import RankLostError
 from tempest_agent.agent.devices import DEVICES
 from tempest_agent.agent.guard import Event
+from tempest_agent.agent.last_save import resume_command
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.agent.teacher_score import has_to_be_measured
 from tempest_agent.agent.tempest_games import NO_TEACHER
@@ -140,6 +141,7 @@ class Session:
         verbose: bool = False,
         publishes: bool = True,
         actors: Mapping[str, Any] | None = None,
+        local: Sequence[str] = (),
         replicas: Replicas = ALONE,
     ) -> Session:
         """Go on with the run at ``path`` (its folder or a checkpoint in it), or the newest run.
@@ -156,6 +158,7 @@ class Session:
             verbose: whether each line of metrics is printed as a table.
             publishes: whether checkpoints become ``checkpoints/latest.pt``.
             actors: settings of that section that are to be others than they were.
+            local: this machine's settings, as in ``Trainer.resume``.
             replicas: the ranks that go on, of which this is the first.
 
         Raises:
@@ -171,9 +174,9 @@ class Session:
             checkpoint = _prepared(run, path)
             if checkpoint is None:
                 log.warning("%s has no checkpoint: starting it again from its settings", run)
-                trainer = begin_again(run, steps, device, actors, replicas)
+                trainer = begin_again(run, steps, device, actors, local, replicas)
             else:
-                trainer = _go_on(run, checkpoint, steps, device, actors, replicas)
+                trainer = _go_on(run, checkpoint, steps, device, actors, local, replicas)
             logs = None
             if checkpoint is None or trainer.steps < trainer.config.run.steps:
                 if checkpoint is not None:
@@ -192,6 +195,11 @@ class Session:
     def total_steps(self) -> int:
         """Decisions of the whole run."""
         return self._trainer.config.run.steps
+
+    @property
+    def resume_command(self) -> str:
+        """What resumes the run."""
+        return resume_command(self.folder, self._trainer.config)
 
     def run(self) -> dict[str, Any]:
         """Train to the end, or to the next consistent point after SIGINT or SIGTERM.
@@ -356,6 +364,7 @@ def _go_on(
     steps: int | None,
     device: str | None,
     actors: Mapping[str, Any] | None,
+    local: Sequence[str],
     replicas: Replicas,
 ) -> Trainer:
     """The trainer of a run at one of its checkpoints."""
@@ -364,6 +373,7 @@ def _go_on(
         steps=steps,
         device=device,
         actors=actors,
+        local=local,
         games=remote_games,
         replicas=replicas,
     )

@@ -201,9 +201,9 @@ def test_a_mistake_is_one_line_and_leaves_nothing_behind(mistake: str, here: Pat
     assert not list((here / "runs").glob("*"))
 
 
-def test_no_latest_checkpoint_anywhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_checkpoint_anywhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(players.resources, "files", lambda _package: here)
-    assert_one_line(run("play", "latest"), "latest.pt", "tempest-agent train")
+    assert_one_line(run("play", "latest"), "champion.pt", "tempest-agent train")
 
 
 def test_no_cuda_is_the_users_mistake(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,7 +145,7 @@ def test_progress_and_notes_are_not_on_stdout(tmp_path: Path) -> None:
         (("random", "exprt"), ("'exprt'", "did you mean 'expert'")),
         (("random", "gone.pt"), ("gone.pt", "path")),
         (("random", "expert", "random"), ("random is given twice",)),
-        ((), ("CHECKPOINT|latest|expert",)),
+        ((), ("CHECKPOINT|latest|champion|expert",)),
         (("random", "--level", "1,100"), ("100", "1<=x<=99")),
         (("random", "--level", "1,x"), ("'x'", "--level")),
         (("random", "--level", "1,,2"), ("'1,,2'", "1,17,33")),

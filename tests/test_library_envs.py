@@ -268,7 +268,7 @@ def test_callbacks_of_stable_baselines_on_tempest(tmp_path: Path) -> None:
 def test_the_shipped_player_can_be_loaded_and_trained_on() -> None:
     from importlib import resources
 
-    path = Path(str(resources.files("tempest_agent.checkpoints") / "latest.pt"))
+    path = Path(str(resources.files("tempest_agent.checkpoints") / "champion.pt"))
     agent = HybridDQN.load(path, env=tempest("make_vec"), learning_starts=16, batch_size=8)
     codes = np.random.default_rng(0).integers(-127, 128, (20, 911)).astype(np.int8)
     actions, _ = agent.predict(codes.astype(np.float32) / np.float32(127.0), deterministic=True)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..archives import UNREADABLE, read_arrays
 from ..messages import shown
 from ..plain_json import parse_json
 from . import memory as m
@@ -20,6 +21,21 @@ from .randomness import TAPE_SIZE
 
 NOT_READ = -999
 """Marks a control that the game did not read in a tick."""
+
+MOST_TICKS = 100_000
+"""Ticks of one recording, an hour of play."""
+
+_EVENT_BYTES = 512 * MOST_TICKS
+_LARGEST = {
+    "meta": 100_000,
+    "ram": MOST_TICKS * m.RAM_SIZE,
+    **dict.fromkeys(("seen_spin", "seen_latched", "seen_held"), 8 * MOST_TICKS),
+    **dict.fromkeys(("random_offsets", "io_offsets"), 8 * (MOST_TICKS + 1)),
+    **dict.fromkeys(("random_value", "random_pc"), _EVENT_BYTES),
+    **dict.fromkeys(("io_addr", "io_pc", "io_value", "io_write"), _EVENT_BYTES),
+}
+"""The arrays that are read, and the bytes that each may take: a hundred times what machines send
+of events."""
 
 _NOT_PLAY = np.array(
     [0xC705, *range(0xCDA2, 0xCDAE), *range(0xAE20, 0xAE34), *range(0xA66C, 0xA69D)], np.uint16
@@ -80,21 +96,17 @@ def load_recording(path: str | Path) -> Recording:
     """Read a recording; raises ``RecordingError`` with the file's name where it is none."""
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as data:
-            arrays = {key: data[key] for key in data.files}
-    except (OSError, ValueError, EOFError) as error:
+        arrays = read_arrays(path, _LARGEST, 2 * _LARGEST["ram"])
+    except UNREADABLE as error:
         raise RecordingError(f"{path}: not a readable recording (.npz): {error}") from error
-    except Exception as error:  # zipfile and zlib raise their own families
-        raise RecordingError(f"{path}: damaged recording: {error}") from error
-    needed = {"meta", "ram", "seen_spin", "seen_latched", "seen_held", "random_value",
-              "random_pc", "random_offsets", "io_addr", "io_pc", "io_value", "io_write",
-              "io_offsets"}  # fmt: skip
-    missing = sorted(needed - set(arrays))
+    missing = sorted(set(_LARGEST) - set(arrays))
     if missing:
         raise RecordingError(
             f"{path}: not a recording of the machine: no array {shown(missing[0])}"
         )
     ram = arrays["ram"]
+    if arrays["meta"].shape != () or arrays["meta"].dtype.kind != "U":
+        raise RecordingError(f"{path}: array 'meta' must be one text")
     if ram.dtype != np.uint8 or ram.ndim != 2 or ram.shape[1] != m.RAM_SIZE or len(ram) < 2:
         raise RecordingError(f"{path}: array 'ram' must be uint8 of shape (ticks, 2048)")
     meta = _check_arrays(path, arrays)

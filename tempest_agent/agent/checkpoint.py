@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import logging
-import pickle
 import re
 import struct
 import zipfile
@@ -25,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tempest_agent.envs.archives import ArchiveError, read_arrays
 from tempest_agent.errors import UserError, one_line, shown
 from tempest_agent.run_directory import (
     CHECKPOINT_FILES,
@@ -33,6 +33,10 @@ from tempest_agent.run_directory import (
     set_aside,
 )
 from tempest_agent.system_errors import machine_failure
+
+from .checkpoint_archive import ForeignFileError, in_memory, load_plain, no_checkpoint
+from .checkpoint_schema import MisfitError, check_content
+from .file_kinds import kind_of
 
 FORMAT = "tempest-agent checkpoint"
 SCHEMA = 1
@@ -115,23 +119,21 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
     """The content of a checkpoint, tensors on the CPU.
 
     Raises:
-        DamagedCheckpointError: damaged (also where only the numbers of a tensor are), or not
-            written by this program.
+        DamagedCheckpointError: damaged (also where only the numbers of a tensor are), or no
+            archive at all.
+        ForeignFileError: whole, and not written by this program, or changed since.
         UserError: no such file, one of a newer version, or one that the machine cannot read now.
     """
     path = Path(path)
     if path.is_dir():
         raise UserError(f"{path} is a folder; give a checkpoint file (*.pt) inside it")
+    if path.exists() and not path.is_file():
+        raise UserError(no_checkpoint(path, " but a pipe or a device"))
     if not path.is_file():
         raise UserError(f"no checkpoint {path}; check the name, or train one first")
     try:
         _check_archive(path)
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as error:
-        raise DamagedCheckpointError(
-            f"{path} is not a checkpoint of tempest-agent (it holds more than tensors and plain "
-            "values, and is not loaded for safety); give a *.pt file that train wrote"
-        ) from error
+        content = load_plain(path)
     except _UNREADABLE as error:
         _require_machine(path, error)
         raise DamagedCheckpointError(
@@ -139,15 +141,22 @@ def read_checkpoint(path: str | Path) -> dict[str, Any]:
             "use an earlier one from the same folder"
         ) from error
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise DamagedCheckpointError(
-            f"{path} is not a checkpoint of tempest-agent; give a file train wrote"
-        )
-    if content.get("schema") != SCHEMA:
+        raise ForeignFileError(no_checkpoint(path, " but holds tensors of another program"))
+    version = content.get("schema")
+    if version != SCHEMA:
         raise UserError(
-            f"{path} has checkpoint version {shown(content.get('schema'))}, this program reads "
-            f"{SCHEMA}; update tempest-agent"
+            f"{path} has checkpoint version {shown(version)}, this program reads {SCHEMA}; update "
+            "tempest-agent"
         )
-    return content
+    try:
+        check_content(content)
+    except MisfitError as error:
+        raise ForeignFileError(
+            f"{path} does not fit this version of tempest-agent: {error}; use the version that "
+            "wrote it, or another file"
+        ) from error
+    whole: dict[str, Any] = in_memory(content)
+    return whole
 
 
 def write_replay(
@@ -183,21 +192,32 @@ def _write_arrays(file: IO[bytes], arrays: Mapping[str, NDArray[Any]], compresse
                 np.lib.format.write_array(entry, np.asanyarray(array), allow_pickle=False)
 
 
-def read_replay(path: Path, stamp: str) -> dict[str, NDArray[Any]] | None:
+def read_replay(
+    path: Path, stamp: str, largest: Mapping[str, int]
+) -> dict[str, NDArray[Any]] | None:
     """The arrays of a snapshot; None if it is missing, damaged or another checkpoint's.
 
+    Args:
+        path: of the ``.npz``.
+        stamp: of the checkpoint.
+        largest: the arrays that are read, and the bytes that each may take.
+
     Raises:
+        ForeignFileError: they would take more.
         UserError: the machine cannot read it now.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if str(file["stamp"]) != stamp:
-                return None
-            return {name: file[name] for name in file.files if name != "stamp"}
+        arrays = read_arrays(path, {"stamp": 1000, **largest}, sum(largest.values()))
+    except ArchiveError as error:
+        raise ForeignFileError(
+            f"{path} is not the replay of this run: {error}; move it away to resume without"
+        ) from error
     except (FileNotFoundError, NotADirectoryError):
         return None
     except _UNREADABLE as error:
         failure = error
+    else:
+        return None if str(arrays.pop("stamp", "")) != stamp else arrays
     if not _is_damaged(path):
         _require_machine(path, failure)
     return None
@@ -312,7 +332,7 @@ def _check_archive(path: Path) -> None:
                 raise error.__context__ from None
             if beginning == _ARCHIVE:
                 raise zipfile.BadZipFile("its end is missing") from error
-            return  # Another kind of file: torch says what is wrong with it.
+            raise DamagedCheckpointError(no_checkpoint(path, f" but {kind_of(path)}")) from error
         with archive:
             damaged = archive.testzip()
     if damaged is not None:

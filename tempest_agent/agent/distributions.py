@@ -78,7 +78,8 @@ class _Bins(Distribution):
     def __init__(self, learner: LearnerConfig) -> None:
         super().__init__(learner)
         self.numbers = self.head_numbers = learner.value_bins
-        self.limit = float(rescale(torch.tensor(learner.target_clip), learner.value_rescaling))
+        clip = torch.tensor(learner.target_clip, device="cpu")  # Also where shapes alone are made.
+        self.limit = float(rescale(clip, learner.value_rescaling))
         self.step = 2.0 * self.limit / (self.numbers - 1)
 
     def centres(self, device: torch.device) -> Tensor:

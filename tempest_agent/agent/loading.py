@@ -12,6 +12,7 @@ from tempest_agent.config import ConfigError, from_dict
 from tempest_agent.errors import UserError, one_line
 
 from .checkpoint import read_checkpoint
+from .checkpoint_schema import PLAYER, RUN, require_entries
 from .networks import Layout
 from .policies import policy_name
 from .space_data import space_from
@@ -28,6 +29,7 @@ def load_model(
 ) -> HybridDQN:
     """The model, of class ``cls``, that the checkpoint ``path`` holds; see ``HybridDQN.load``."""
     content = read_checkpoint(path)
+    require_entries(path, content, PLAYER if content.get("player_only") else RUN)
     try:
         config = from_dict(content["config"])
         layout = Layout(**content["layout"])

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.config import Config, ConfigError, from_dict
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.config import Config, from_dict
+from tempest_agent.errors import UserError
 
 from .checkpoint import read_checkpoint, write_checkpoint
+from .checkpoint_schema import PLAYER, require_entries
 from .exact import ExactNetwork
 from .networks import Layout, QNetwork
 
@@ -69,23 +70,17 @@ def load_policy(path: str | Path) -> Policy:
     """
     path = Path(path)
     content = read_checkpoint(path)
+    require_entries(path, content, PLAYER)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    try:
-        config = from_dict(content["config"])
-        layout = Layout(**content["layout"])
-        network = QNetwork(layout, config.network, config.learner)
-        network.load_state_dict(content["learner"]["average"])
-        step = int(content["step"])
-    except (KeyError, TypeError, RuntimeError, ConfigError) as error:
-        raise UserError(
-            f"{path} does not fit this version of tempest-agent ({one_line(error)}); "
-            "train again or use the version that wrote it"
-        ) from error
+    config = from_dict(content["config"])
+    layout = Layout(**content["layout"])
     if not layout.fire_and_zap:
         raise UserError(
             f"{path} was trained on another environment than Tempest; use HybridDQN.load(path, env)"
         )
-    return Policy(network, config, step, digest)
+    network = QNetwork(layout, config.network, config.learner)
+    network.load_state_dict(content["learner"]["average"])
+    return Policy(network, config, content["step"], digest)
 
 
 def export_policy(source: str | Path, target: Path) -> None:
@@ -97,6 +92,7 @@ def export_policy(source: str | Path, target: Path) -> None:
         UserError: ``source`` is no checkpoint, or ``target`` cannot be written.
     """
     content = read_checkpoint(source)
+    require_entries(Path(source), content, PLAYER)
     kept = {name: content[name] for name in ("config", "layout", "step")}
     average = content["learner"]["average"]
     write_checkpoint(target, {**kept, "player_only": True, "learner": {"average": average}})

@@ -307,6 +307,10 @@ class ReplayBuffer(ReplayRing):
             out["priorities"] = self.tree.numpy()
         return out
 
+    def largest_arrays(self, rows: int) -> dict[str, int]:
+        """As in ``ReplayRing``, with the priorities."""
+        return super().largest_arrays(rows) | {"priorities": 8 * rows}
+
     def state_dict(self) -> dict[str, Any]:
         """Counters and random state, plain types; the rows are in ``arrays``."""
         return super().state_dict() | {
@@ -320,11 +324,16 @@ class ReplayBuffer(ReplayRing):
         Raises:
             UserError: the snapshot is of a buffer of another shape.
         """
+        everything = np.arange(self.length * self.num_envs)
+        priorities = arrays.get("priorities")
+        if priorities is not None and (
+            priorities.shape != everything.shape or not (priorities >= 0).all()
+        ):
+            raise UserError("the replay snapshot has other priorities than one for each decision")
         super().load(arrays, state)
         self.load_random(state)
-        if self.tree is not None and "priorities" in arrays:
-            everything = np.arange(self.length * self.num_envs)
-            self.tree.set(everything, arrays["priorities"].astype(np.float64))
+        if self.tree is not None and priorities is not None:
+            self.tree.set(everything, priorities.astype(np.float64))
 
     def load_random(self, state: dict[str, Any]) -> None:
         """Restore only the random state, when the rows are lost."""

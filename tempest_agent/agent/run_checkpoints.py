@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from .checkpoint import (
     read_replay,
     write_replay,
 )
+from .checkpoint_schema import RUN, require_entries
 
 BEST, GOOD = "best.pt", "good.pt"
 """Copies of the checkpoint whose teacher-free games scored most, and of the last one without
@@ -53,6 +53,7 @@ def read_run(path: Path, use: str) -> dict[str, Any]:
     content = read_checkpoint(path)
     if content.get("player_only"):
         raise UserError(f"{path} holds only a player, not a training run; {use} a run's step_*.pt")
+    require_entries(path, content, RUN)
     return content
 
 
@@ -83,11 +84,11 @@ def write_snapshot(
     file = None if rows is None else f"replay_{step}.npz"
     if rows is not None and file is not None:
         write_replay(folder / file, stamp, rows, compressed=compressed)
-    return {"file": file, "folder": str(folder.resolve()), "stamp": stamp}
+    return {"file": file, "stamp": stamp}
 
 
 def find_replay(
-    path: Path, snapshot: Mapping[str, Any], learning_starts: int
+    path: Path, snapshot: Mapping[str, Any], learning_starts: int, largest: Mapping[str, int]
 ) -> dict[str, NDArray[Any]] | None:
     """The replay's rows of the checkpoint ``path``; None, with a warning, if they are missing.
 
@@ -95,13 +96,10 @@ def find_replay(
         UserError: the machine cannot read them now.
     """
     if snapshot["file"] is not None:
-        # Beside the checkpoint, or where it was written if only the checkpoint was copied.
-        file = path.parent / snapshot["file"]
-        copied = Path(snapshot["folder"]) / snapshot["file"]
-        for place in (file, *[copied][: os.path.isfile(copied)]):
-            arrays = read_replay(place, snapshot["stamp"])
-            if arrays is not None:
-                return arrays
+        # Beside the checkpoint and nowhere else: a file of others names no folder to look in.
+        arrays = read_replay(path.parent / snapshot["file"], snapshot["stamp"], largest)
+        if arrays is not None:
+            return arrays
     log.warning(
         "the replay of %s is missing or damaged; filling it with %d new decisions before the next "
         "update",

@@ -13,8 +13,9 @@ with a checkpoint written in either case.
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,9 +24,10 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.logger import Logger
 
-from tempest_agent.config import Config, from_dict, to_dict
+from tempest_agent.config import Config, from_dict, to_dict, with_local
 from tempest_agent.errors import UserError
 from tempest_agent.run_directory import publish
+from tempest_agent.run_memory import require_memory
 
 from .checkpoint import prune, write_checkpoint
 from .data_parallel import share_of
@@ -36,6 +38,7 @@ from .games_in_play import PlayedElsewhere, PlayStoppedError
 from .hybrid_dqn import HybridDQN
 from .last_save import saved_if_play_fails
 from .network_size import NetworkSize, size_of
+from .networks import Layout
 from .policies import policy_name
 from .rank_exchange import collect_run, deal_run, share_networks
 from .replicas import ALONE, Replicas
@@ -125,6 +128,7 @@ class Trainer:
         steps: int | None = None,
         device: str | None = None,
         actors: Mapping[str, Any] | None = None,
+        local: Sequence[str] = (),
         on_metrics: Callable[[dict[str, float]], None] | None = None,
         on_checkpoint: Callable[[Path], None] | None = None,
         games: Callable[[Config], Games | None] | None = None,
@@ -140,6 +144,8 @@ class Trainer:
             device: where to go on, ``auto``, ``cpu`` or ``cuda``; left out, where the run was, or
                 if there is no GPU any more, on the CPU.
             actors: settings of that section that are to be others than they were.
+            local: ``section.key=value`` of this machine's settings (``config.local_settings``),
+                which are in no file.
             on_metrics: as in the constructor.
             on_checkpoint: as in the constructor.
             games: makes what is played from the configuration; the arcade's games if left out.
@@ -148,7 +154,8 @@ class Trainer:
                 the others call ``follow``.
 
         Raises:
-            UserError: no usable checkpoint, or one that does not fit this version.
+            UserError: no usable checkpoint, one that does not fit this version, or a setting of
+                this machine that the run needs is not given.
         """
         path = checkpoint_at(path)
         content = read_run(path, "resume from")
@@ -159,8 +166,11 @@ class Trainer:
                 steps=config.run.steps if steps is None else steps,
                 device=device_here(config.run.device) if device is None else device,
             )
-        config = from_dict({"actors": actors or {}}, dataclasses.replace(config, run=run))
-        replicas.broadcast({"config": to_dict(config), "content": content})
+        changes = [f"actors.{key}={json.dumps(value)}" for key, value in (actors or {}).items()]
+        config = dataclasses.replace(config, run=run)
+        config = with_local(config, content["config"], [*changes, *local])
+        require_memory(config)
+        replicas.broadcast({"config": to_dict(config, local=True), "content": content})
         with fitting(path):
             if config.actors.count == 0 and "actors" in content["collector"]:
                 raise UserError(
@@ -175,7 +185,14 @@ class Trainer:
                 teacher=teacher,
                 replicas=replicas,
             )
-            replay = find_replay(path, content["snapshot"], config.replay.learning_starts)
+            if Layout(**content["layout"]) != trainer.algorithm.layout:
+                raise UserError(
+                    f"{path} was trained on other observations or actions than these games have"
+                )
+            settings = config.replay
+            largest = trainer.algorithm.replay.largest_arrays(settings.capacity)
+            snapshot = content["snapshot"]
+            replay = find_replay(path, snapshot, settings.learning_starts, largest)
             trainer._go_on(content, replay)
         trainer.folder = path.parent
         trainer.best_score = content["best_score"]
@@ -202,7 +219,7 @@ class Trainer:
             UserError: the first has ended, or what it does is not possible here.
         """
         plan = replicas.broadcast(None)
-        config = from_dict(plan["config"])
+        config = from_dict(plan["config"], local=True)
         own = None if games is None else games(config)
         trainer = cls(config, Path(), games=own, teacher=teacher, replicas=replicas)
         if plan["content"] is not None:
@@ -211,7 +228,7 @@ class Trainer:
 
     def announce(self) -> None:
         """Tell the others, who wait in ``follow``, about the run that begins here."""
-        self.replicas.broadcast({"config": to_dict(self.config), "content": None})
+        self.replicas.broadcast({"config": to_dict(self.config, local=True), "content": None})
 
     def _go_on(self, content: dict[str, Any], replay: dict[str, NDArray[Any]] | None) -> None:
         """Take over a checkpoint; ``replay`` is asked only of the first process."""

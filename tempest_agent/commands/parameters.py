@@ -107,7 +107,7 @@ class BonusLife(_ParamType):
         self.fail(f"{shown(value)}: use none, or 10000, 20000, ... 70000 points{hint}", param, ctx)
 
 
-PLAYERS = "CHECKPOINT|latest|expert|planner|novice|novice-strong|random"
+PLAYERS = "CHECKPOINT|latest|champion|expert|planner|novice|novice-strong|random"
 """How ``--help`` shows the argument that names a player."""
 
 seed_option = click.option(

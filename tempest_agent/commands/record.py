@@ -39,6 +39,7 @@ def record(
     machine = machine_from("mame", **machine_options)
     assert machine is not None
     with only_results_on_stdout(), machine_errors():
+        from tempest_agent.envs.arcade.recording import MOST_TICKS
         from tempest_agent.envs.mame.recorder import Recorder, RecordingBatch, write_recording
         from tempest_agent.envs.settings import LARGEST_LIMIT
         from tempest_agent.evaluation import Games
@@ -46,6 +47,10 @@ def record(
         from tempest_agent.players import find_player
         from tempest_agent.progress import Progress
 
+        if ticks > MOST_TICKS:
+            raise UserError(
+                f"--ticks {ticks}: a recording has at most {MOST_TICKS:,}; make several of them"
+            )
         choice = find_player(policy)
         # The tick after a machine's failure would not be the one before it plus one.
         machine = dataclasses.replace(machine, max_restarts=0)

@@ -12,9 +12,12 @@ from .loading import (
     available,
     from_dict,
     load_config,
+    local_settings,
+    read_tree,
     settings,
     to_dict,
 )
+from .local import forget_local, local_options, with_local
 from .playing import ActorsConfig, ExplorationConfig, GameConfig, TeacherConfig
 from .setting import ConfigError, setting
 from .tree import Config, RunConfig
@@ -36,9 +39,14 @@ __all__ = [
     "apply_changes",
     "apply_overrides",
     "available",
+    "forget_local",
     "from_dict",
     "load_config",
+    "local_options",
+    "local_settings",
+    "read_tree",
     "setting",
     "settings",
     "to_dict",
+    "with_local",
 ]

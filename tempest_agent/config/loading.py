@@ -27,20 +27,47 @@ def settings() -> Iterator[tuple[str, Any, str]]:
             yield f"{section.name}.{entry.name}", entry.default, entry.metadata["help"]
 
 
-def to_dict(config: Config) -> dict[str, dict[str, Any]]:
-    """``config`` as plain Python types (tuples as lists), fit for YAML and checkpoints."""
-    tree = dataclasses.asdict(config)
+def local_settings() -> dict[str, str]:
+    """Every setting that no file may choose: dotted key, and the option of ``train`` that does."""
     return {
-        section: {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-        for section, values in tree.items()
+        f"{section.name}.{entry.name}": entry.metadata["local"]
+        for section in dataclasses.fields(Config)
+        for entry in dataclasses.fields(_section_type(section.name))
+        if entry.metadata["local"] is not None
     }
 
 
-def from_dict(tree: Mapping[str, Any], base: Config | None = None) -> Config:
+def to_dict(config: Config, *, local: bool = False) -> dict[str, dict[str, Any]]:
+    """``config`` as plain Python types (tuples as lists), fit for YAML and checkpoints.
+
+    Settings of this machine that were given are None, except with ``local``, which is for other
+    processes of the same run and never for a file.
+    """
+    tree = dataclasses.asdict(config)
+    plain = {
+        section: {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        for section, values in tree.items()
+    }
+    for key in () if local else local_settings():
+        section, _, name = key.partition(".")
+        if plain[section][name] != _default(section, name):
+            plain[section][name] = None
+    return plain
+
+
+def from_dict(
+    tree: Mapping[str, Any], base: Config | None = None, *, local: bool = False
+) -> Config:
     """``base`` (or the defaults) with the values of ``tree`` on top, validated.
 
+    Args:
+        tree: section -> name -> value.
+        base: what the rest is taken from.
+        local: whether ``tree`` may have settings of this machine, because it is from no file.
+
     Raises:
-        ConfigError: an unknown key, a wrong type, or a value out of range.
+        ConfigError: an unknown key, a wrong type, a value out of range, or one that no file may
+            choose.
     """
     config = base or Config()
     names = [section.name for section in dataclasses.fields(Config)]
@@ -52,7 +79,7 @@ def from_dict(tree: Mapping[str, Any], base: Config | None = None) -> Config:
         if not isinstance(values, Mapping):
             raise ConfigError(f"{name} must hold settings (name: value), not {shown(values)}")
         for key, value in values.items():
-            config = _with_value(config, name, key, value)
+            config = _with_value(config, name, key, value, local)
     check_together(config)
     return config
 
@@ -68,7 +95,15 @@ def load_config(source: str | Path | None = None, overrides: Iterable[str] = ())
     Raises:
         ConfigError: no such configuration, bad YAML, an unknown key or a bad value.
     """
-    source = "default" if source is None else source
+    return apply_overrides(from_dict(read_tree("default" if source is None else source)), overrides)
+
+
+def read_tree(source: str | Path) -> Mapping[str, Any]:
+    """Return the sections in ``source``, as ``load_config`` finds it, unvalidated.
+
+    Raises:
+        ConfigError: no such configuration, or no YAML with sections.
+    """
     if not isinstance(source, str | Path):
         raise ConfigError(f"a configuration is the name or path of a file, not {shown(source)}")
     name, text = printable(str(source), 200), _read(source)
@@ -77,11 +112,11 @@ def load_config(source: str | Path | None = None, overrides: Iterable[str] = ())
         raise ConfigError(f"{name} is empty; leave --config out for the defaults")
     if not isinstance(tree, Mapping):
         raise ConfigError(f"{name} must hold sections of settings, not {shown(tree)}")
-    return apply_overrides(from_dict(tree), overrides)
+    return tree
 
 
 def apply_overrides(config: Config, overrides: Iterable[str]) -> Config:
-    """``config`` with each ``section.key=value`` of ``overrides`` set.
+    """``config`` with each ``section.key=value`` of ``overrides``, from the command line, set.
 
     Raises:
         ConfigError: no ``=``, an unknown key or a bad value.
@@ -94,11 +129,13 @@ def apply_overrides(config: Config, overrides: Iterable[str]) -> Config:
         if not key.strip():
             raise ConfigError(f"{shown(override)} names no setting; write section.key=value")
         changes[key.strip()] = parse_yaml(f"the value of {shown(override)}", text)
-    return apply_changes(config, changes)
+    return apply_changes(config, changes, local=True)
 
 
-def apply_changes(config: Config, changes: Mapping[str, Any]) -> Config:
+def apply_changes(config: Config, changes: Mapping[str, Any], *, local: bool) -> Config:
     """``config`` with each ``section.key`` of ``changes`` set to its value.
+
+    ``local`` is whether they may set this machine's settings, because they are from no file.
 
     Raises:
         ConfigError: an unknown key or a bad value.
@@ -109,7 +146,7 @@ def apply_changes(config: Config, changes: Mapping[str, Any]) -> Config:
         if not dot:
             raise ConfigError(unknown(key, [k for k, _, _ in settings()], "setting"))
         tree.setdefault(section, {})[name] = value
-    return from_dict(tree, config)
+    return from_dict(tree, config, local=local)
 
 
 def available() -> list[str]:
@@ -140,12 +177,24 @@ def _section_type(name: str) -> Any:
     return typing.get_type_hints(Config)[name]
 
 
-def _with_value(config: Config, section: str, key: Any, value: Any) -> Config:
+def _default(section: str, name: str) -> Any:
+    return _section_type(section).__dataclass_fields__[name].default
+
+
+def _with_value(config: Config, section: str, key: Any, value: Any, local: bool) -> Config:
     kind = _section_type(section)
     entries = {entry.name: entry for entry in dataclasses.fields(kind)}
     if not isinstance(key, str) or key not in entries:
         wrong = f"{section}.{key if isinstance(key, str) else shown(key)}"
         raise ConfigError(unknown(wrong, [k for k, _, _ in settings()], "setting"))
+    option = entries[key].metadata["local"]
+    if option is not None and not local:
+        if value is None or (isinstance(value, str) and value == entries[key].default):
+            return config
+        raise ConfigError(
+            f"{section}.{key} is this machine's own, and no file may choose it: take it out, and "
+            f"give {option} (or --set {section}.{key}=...)"
+        )
     wanted = typing.get_type_hints(kind)[key]
     fitting = checked(f"{section}.{key}", value, wanted, entries[key].metadata)
     part = dataclasses.replace(getattr(config, section), **{key: fitting})

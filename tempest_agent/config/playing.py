@@ -49,8 +49,12 @@ class GameConfig:
     backend: str = setting(
         "sim", "What is played on: the simulator or the real game in MAME.", choices=("sim", "mame")
     )
-    rom_path: str = setting("", "Folder with your own tempest1.zip, for the real game.")
-    mame_path: str = setting("", "The program MAME; empty takes the installed one.")
+    rom_path: str = setting(
+        "", "Folder with your own tempest1.zip, for the real game.", local="--rom-path FOLDER"
+    )
+    mame_path: str = setting(
+        "", "The program MAME; empty takes the installed one.", local="--mame PROGRAM"
+    )
     strict_roms: bool = setting(True, "Whether ROM files with wrong checksums are refused.")
     random_bytes: str = setting(
         "machine",
@@ -163,5 +167,7 @@ class ActorsConfig:
         5, "Times in a row that an actor is begun anew without a chunk between.", low=0
     )
     ray_address: str = setting(
-        "", "Ray cluster to join, auto or host:port; empty starts one on this machine."
+        "",
+        "Ray cluster to join, auto or host:port; empty or local starts one on this machine.",
+        local="--ray-address ADDRESS",
     )

@@ -17,7 +17,15 @@ from typing import Any
 
 import yaml
 
-from tempest_agent.config import Config, ConfigError, apply_changes, from_dict, to_dict
+from tempest_agent.config import (
+    Config,
+    ConfigError,
+    apply_changes,
+    forget_local,
+    from_dict,
+    local_settings,
+    to_dict,
+)
 from tempest_agent.config.yaml_text import parse_yaml, read_text
 from tempest_agent.errors import UserError, printable, shown, unknown_name
 from tempest_agent.run_directory import replacing
@@ -74,7 +82,7 @@ def make_plan(
     for name, changes in variants.items():
         _check_name(name)
         try:
-            config = apply_changes(base, changes)
+            config = apply_changes(base, changes, local=False)
         except UserError as error:
             raise UserError(f"variant {shown(name)}: {error}") from error
         if config == base:
@@ -213,7 +221,8 @@ def _require_same(out: Path, stored: Mapping[str, Any], plan: Plan) -> None:
         if stored[name] != getattr(plan, name)
     ]
     try:
-        base = from_dict(stored["base"])  # Settings that came later take their defaults.
+        # Settings that came later take their defaults.
+        base = from_dict(forget_local(stored["base"]))
     except ConfigError as error:
         raise UserError(f"{out / PLAN_FILE}: {error}; give a new folder with --out") from error
     differences += _differing(base, plan.base.config)
@@ -234,7 +243,7 @@ def _differing(one: Config, other: Config) -> list[tuple[str, Any, Any]]:
         (f"{section}.{key}", value, theirs[section][key])
         for section, values in ours.items()
         for key, value in values.items()
-        if value != theirs[section][key]
+        if value != theirs[section][key] and f"{section}.{key}" not in local_settings()
     ]
 
 
@@ -242,7 +251,9 @@ def _with_absolute_paths(config: Config) -> Config:
     """``config`` for processes that work in another folder."""
     paths = {"rom_path": config.game.rom_path, "mame_path": config.game.mame_path}
     found = {key: str(Path(text).absolute()) for key, text in paths.items() if Path(text).exists()}
-    return from_dict({"game": {key: path for key, path in found.items() if paths[key]}}, config)
+    return from_dict(
+        {"game": {key: path for key, path in found.items() if paths[key]}}, config, local=True
+    )
 
 
 def _check_name(name: str) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.config import to_dict
+from tempest_agent.config import local_options, to_dict
 from tempest_agent.errors import UserError, printable, shown
 from tempest_agent.own_files import require_own_folder
 from tempest_agent.regular_files import read_json, read_lines, read_table
@@ -122,8 +122,9 @@ class SweepRun:
         return self.folder.with_suffix(".train.json")
 
     def _training(self) -> tuple[str, ...]:
+        own = local_options(self.variant.config)
         if can_resume(self.folder):
-            return ("--resume", str(self.folder))
+            return ("--resume", str(self.folder), *own)
         if self.folder.exists():
             # It was killed before its settings were written: there is nothing to go on with.
             RunLock(self.folder).release()
@@ -132,7 +133,8 @@ class SweepRun:
         self.folder.parent.mkdir(exist_ok=True)
         write_config(self.folder.parent, to_dict(self.variant.config))
         config = self.folder.parent / CONFIG_FILE
-        return ("--config", str(config), "--seed", str(self.seed), "--run-dir", str(self.folder))
+        run = ("--seed", str(self.seed), "--run-dir", str(self.folder))
+        return ("--config", str(config), *run, *own)
 
     def _command(self, output: Path, *arguments: str) -> Command:
         return Command((*_PROGRAM, *arguments, "--json"), output, self.log, self.out)
