@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from tempest_agent.agent.checkpoint import newest_checkpoint
-from tempest_agent.agent.data_parallel import RankLostError
+from tempest_agent.agent.data_parallel import RankLostError, watching_torchrun
 from tempest_agent.agent.devices import DEVICES
 from tempest_agent.agent.guard import Event
 from tempest_agent.agent.replicas import ALONE, Replicas
@@ -27,7 +27,7 @@ from tempest_agent.guard_log import GuardLog
 from tempest_agent.lost_output import drop_lost_output
 from tempest_agent.metrics_log import MetricsLog
 from tempest_agent.metrics_table import metrics_table
-from tempest_agent.progress import Progress, following
+from tempest_agent.progress import Progress, following, speed
 from tempest_agent.run_directory import (
     CHECKPOINT_FILES,
     CHECKPOINT_FOLDER,
@@ -52,7 +52,6 @@ SHOWN = {
     "q_mean": "Q {:.1f}",
     "expert_ratio": "expert {:.2f}",
     "epsilon": "epsilon {:.3f}",
-    "updates_per_second": "{:.0f} updates/s",
     "teacher_free_score": "teacher-free {:,.0f}",
 }
 """Figures of a printed line and how they are written; ``metrics.csv`` has all of them."""
@@ -122,10 +121,13 @@ class Session:
             discard_run(run)
             raise
         try:
-            trainer = Trainer(config, run, games=remote_games(config), replicas=replicas)
+            games = remote_games(config)
+            trainer = Trainer(config, run, games=games, replicas=replicas)
             trainer.take_demonstrations()
             if start is not None:
                 trainer.start_from(start)
+            if games is not None:
+                games.connect()
             write_config(run, to_dict(config))
             record_start(run)
             trainer.announce()
@@ -244,6 +246,8 @@ class Session:
             self._say(metrics_table(figures))
             return
         parts = [text.format(figures[name]) for name, text in SHOWN.items() if name in figures]
+        if "updates_per_second" in figures:
+            parts.append(f"{speed(figures['updates_per_second'])} updates/s")
         self._say(f"{steps:,}: {', '.join(parts)}")
 
     def _on_guard(self, event: Event) -> None:
@@ -358,7 +362,8 @@ def _stopping(trainer: Trainer) -> Iterator[None]:
         numbers.append(hang_up)
     after: dict[int, Any] = {number: signal.signal(number, ask) for number in numbers}
     try:
-        yield
+        with watching_torchrun(trainer.request_stop):
+            yield
     except RankLostError:
         after[signal.SIGTERM] = signal.SIG_IGN
         raise

@@ -18,6 +18,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Protocol
 
+from tempest_agent.sweep.end_with import release, watch_over
+
 POLL_SECONDS = 0.2
 
 
@@ -70,6 +72,7 @@ class _Running:
     task: Task
     command: Command
     process: subprocess.Popen[bytes]
+    watcher: subprocess.Popen[bytes]
 
 
 class LocalProcesses:
@@ -91,7 +94,7 @@ class LocalProcesses:
                     time.sleep(POLL_SECONDS if running else 0.0)
                     for each in [one for one in running if one.process.poll() is not None]:
                         running.remove(each)
-                        code = collected(each.process, each.command)
+                        code = _collected(each)
                         if code == 0:
                             running += _started(each.task)
                         elif not signals:
@@ -118,7 +121,18 @@ def _started(task: Task) -> list[_Running]:
             # A terminal's Ctrl-C is for the sweep, which passes it on.
             start_new_session=True,
         )
-    return [_Running(task, command, process)]
+    try:
+        # It saves and ends as at Ctrl-C where this process is killed.
+        watcher = watch_over(process, signal.SIGTERM)
+    except BaseException:
+        process.terminate()
+        raise
+    return [_Running(task, command, process, watcher)]
+
+
+def _collected(running: _Running) -> int:
+    release(running.watcher)
+    return collected(running.process, running.command)
 
 
 def collected(process: subprocess.Popen[bytes], command: Command) -> int:
@@ -146,7 +160,7 @@ def _end(running: Sequence[_Running], signals: Sequence[int]) -> None:
                 each.process.kill()
             with suppress(subprocess.TimeoutExpired):
                 each.process.wait(POLL_SECONDS)
-        collected(each.process, each.command)
+        _collected(each)
 
 
 @contextmanager

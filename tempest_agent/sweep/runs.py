@@ -75,15 +75,19 @@ class SweepRun:
         )  # fmt: skip
 
     def steps(self) -> int:
-        """Decisions that have been played so far, as far as the run's log tells."""
+        """Decisions that have been played so far, as far as the run's log tells.
+
+        Never more than were asked for: a run's last round may go beyond.
+        """
+        total = self.variant.config.run.steps
         if self._trained.is_file():
-            return self.variant.config.run.steps
+            return total
         try:
             with (self.folder / "metrics.csv").open(newline="", encoding="utf-8") as file:
                 played = [int(row["steps"]) for row in csv.DictReader(file) if row["steps"]]
         except (OSError, KeyError, ValueError):
             return 0  # Not begun, or a line is being written right now.
-        return max(played, default=0)
+        return min(max(played, default=0), total)
 
     def result(self) -> dict[str, Any] | None:
         """Scores of the games, updates and seconds; None while the run is not complete.
