@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import secrets
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from ipaddress import ip_address
 from typing import Any
 
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, one_line
 
 LOCAL = "local"
 """Address of a cluster of our own on this machine."""
 
 PATIENCE = 10.0
 """Seconds in which a machine has to answer."""
+
+START_SECONDS = 180
+"""In which each of Ray's servers has to come up; 30 by default, too few on a busy machine."""
+
+SLOW_SECONDS = 15.0
+"""After which a line says what is waited for."""
+
+_AUTHENTICATION = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
+
+log = logging.getLogger("tempest_agent")
 
 
 def require_listening(address: str) -> None:
@@ -48,6 +62,8 @@ def import_ray(who_needs: str, instead: str) -> Any:
     """
     # Ray would print paragraphs about every process lost; those who gave it work tell it better.
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "^")
+    for server in ("raylet_start", "gcs_server_port"):
+        os.environ.setdefault(f"RAY_{server}_wait_time_s", str(START_SECONDS))
     try:
         import ray
     except ImportError as error:
@@ -59,20 +75,81 @@ def import_ray(who_needs: str, instead: str) -> Any:
 
 
 def connect(ray: Any, address: str, store_bytes: int) -> None:
-    """Join the cluster at ``address``, or begin one with ``store_bytes`` of shared memory.
+    """Join the cluster at ``address``, or start one with ``store_bytes`` of shared memory.
+
+    One that is started here listens on the loopback address only, and wants a token that the
+    processes of this run have and nobody else, unless the environment says otherwise.
 
     Raises:
-        OSError, RuntimeError, ValueError: there is none, or it cannot begin.
+        UserError: there is none, or it cannot be started.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    require_listening(address)
-    own = {"include_dashboard": False, "object_store_memory": store_bytes}
-    ray.init(
-        address=address,
-        log_to_driver=False,
-        logging_level="error",
-        **(own if address == LOCAL else {}),
+    require_cluster(address)
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+    if address != LOCAL:
+        _init(ray, address, **options)
+        return
+    if not any(os.environ.get(name) for name in _AUTHENTICATION):
+        # Ray would keep one in a file that every user of the machine can read.
+        os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    with _on_loopback(ray):
+        _init(ray, address, include_dashboard=False, object_store_memory=store_bytes, **options)
+
+
+def require_cluster(address: str) -> None:
+    """Nothing if there may be a cluster at ``address``.
+
+    Raises:
+        UserError: nobody listens there.
+    """
+    try:
+        require_listening(address)
+    except OSError as error:
+        raise _no_cluster(address, error) from error
+
+
+def _no_cluster(address: str, error: Exception) -> UserError:
+    where = "on this machine" if address == LOCAL else f"at {address!r}"
+    hint = (
+        "if the machine is very busy, give the same command again; Ray's logs are in "
+        "/tmp/ray/session_latest/logs"
+        if address == LOCAL
+        else "start one with 'ray start --head', or have one on this machine (train without "
+        "--ray-address, sweep with --ray-address local)"
     )
+    reason = without_colours(one_line(error))[:200]
+    return UserError(f"no Ray cluster {where}: {reason}; {hint}")
+
+
+def _init(ray: Any, address: str, **options: Any) -> None:
+    """``ray.init``, of which every failure is a ``UserError``."""
+    slow = threading.Timer(
+        SLOW_SECONDS, log.warning, ("waiting for Ray, up to %d minutes ...", (START_SECONDS // 60,))
+    )
+    slow.daemon = True
+    slow.start()
+    try:
+        ray.init(address=address, **options)
+    except Exception as error:  # Of Ray's own kinds; or of none, where it does not come up.
+        raise _no_cluster(address, error) from error
+    finally:
+        slow.cancel()
+
+
+@contextmanager
+def _on_loopback(ray: Any) -> Iterator[None]:
+    """Ray, started inside, listens for this machine only: it then does as on macOS and Windows."""
+    from ray._private import ray_constants
+
+    before = ray_constants.ENABLE_RAY_CLUSTER
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = before
+    own = ray.util.get_node_ip_address()
+    if not ip_address(own).is_loopback:
+        log.warning("this version of Ray listens at %s: other machines can reach the run", own)
 
 
 def keeping_sigterm(ray: Any, connect: Callable[[], None]) -> None:

@@ -99,9 +99,12 @@ def begin_again(
 
 
 def _trainer(config: Config, run: Path, start: Path | None, replicas: Replicas) -> Trainer:
-    trainer = Trainer(config, run, games=remote_games(config), replicas=replicas)
+    games = remote_games(config)
+    trainer = Trainer(config, run, games=games, replicas=replicas)
     trainer.take_demonstrations()
     if start is not None:
         trainer.start_from(start)
+    if games is not None:
+        games.connect()
     trainer.announce()
     return trainer

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any
 
 from tempest_agent.agent.checkpoint import newest_checkpoint, take_back
-from tempest_agent.agent.data_parallel import RankLostError
+from tempest_agent.agent.data_parallel import RankLostError, watching_torchrun
 from tempest_agent.agent.devices import DEVICES
 from tempest_agent.agent.guard import Event
 from tempest_agent.agent.last_save import resume_command
@@ -30,7 +30,7 @@ from tempest_agent.lost_output import drop_lost_output
 from tempest_agent.metrics_log import MetricsLog
 from tempest_agent.metrics_table import metrics_table
 from tempest_agent.own_files import require_own_folder
-from tempest_agent.progress import Progress, following
+from tempest_agent.progress import Progress, following, speed
 from tempest_agent.rescue import rescue
 from tempest_agent.run_beginning import begin, begin_again
 from tempest_agent.run_directory import (
@@ -56,7 +56,6 @@ SHOWN = {
     "q_mean": "Q {q_mean:.1f}",
     "expert_ratio": "expert {expert_ratio:.2f}",
     "epsilon": "epsilon {epsilon:.3f}",
-    "updates_per_second": "{updates_per_second:.0f} updates/s",
     "teacher_free_score": "teacher-free {teacher_free_score:,.0f} "
     "({teacher_free_games:,.0f} ended)",
 }
@@ -272,6 +271,8 @@ class Session:
         parts = [text.format(**figures) for name, text in SHOWN.items() if name in figures]
         if self.last_greedy is not None:
             parts.insert(0, f"greedy {self.last_greedy['score_iqm']:,.0f}")
+        if "updates_per_second" in figures:
+            parts.append(f"{speed(figures['updates_per_second'])} updates/s")
         self._say(f"{steps:,}: {', '.join(parts)}")
 
     def _on_guard(self, event: Event) -> None:
@@ -411,7 +412,8 @@ def _stopping(trainer: Trainer) -> Iterator[None]:
         numbers.append(hang_up)
     after: dict[int, Any] = {number: signal.signal(number, ask) for number in numbers}
     try:
-        yield
+        with watching_torchrun(trainer.request_stop):
+            yield
     except RankLostError:
         after[signal.SIGTERM] = signal.SIG_IGN
         raise

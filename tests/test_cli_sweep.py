@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from tempest_agent.cli import cli
 from tempest_agent.run_lock import RunLock
-from tempest_agent.sweep import engine, plan, plot
+from tempest_agent.sweep import engine, plan, plot, session
 from tempest_agent.sweep.runs import SweepRun
 
 COMMAND = (
@@ -139,6 +139,36 @@ class Pretended:
             scored = {"scores": [100 * task.seed] * 3, "deaths_per_1000_ticks": 1.0}
             task.scored.write_text(json.dumps(scored))
             watch()
+
+
+def test_a_run_that_a_killed_sweep_left_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "LocalProcesses", Pretended)
+    left = Path("sweeps/smoke/base/seed1")
+    left.mkdir(parents=True)
+    lock = RunLock(left)
+    plain = session.is_locked
+    asked: list[Path] = []
+
+    def is_locked(run: Path) -> bool:
+        asked.append(run)
+        if len(asked) == 3:
+            lock.release()
+        return plain(run)
+
+    monkeypatch.setattr(session, "is_locked", is_locked)
+    monkeypatch.setattr(session, "POLL_SECONDS", 0.0)
+    result = run("sweep", "smoke", "--seeds", "1")
+    assert result.exit_code == 0, result.stderr
+    assert asked == [left.absolute()] * 3
+    assert result.stderr.count("waiting for the end of base/seed1,") == 1
+    # Not for ever: somebody else may train it, which the run's own lock tells.
+    lock = RunLock(left)
+    Path("sweeps/smoke/base/seed1.eval.json").unlink()
+    monkeypatch.setattr(session, "SAVING_SECONDS", 0.0)
+    try:
+        assert run("sweep", "smoke", "--seeds", "1").exit_code == 0
+    finally:
+        lock.release()
 
 
 def test_a_run_that_fails_is_named_and_the_others_count(monkeypatch: pytest.MonkeyPatch) -> None:

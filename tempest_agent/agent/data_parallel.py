@@ -17,7 +17,8 @@ import io
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -43,6 +44,9 @@ _HEAD, _LENGTH = 512, 8
 and, the last one, whether this rank was asked to stop."""
 _PIECE = 1 << 26
 _VARIABLES = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+_TORCHRUN = "TORCHELASTIC_RUN_ID"
+"""What ``torchrun`` sets, and nobody else."""
+_WATCH_SECONDS = 1.0
 
 
 class RankLostError(UserError):
@@ -89,6 +93,32 @@ def join(environment: Mapping[str, str] = os.environ) -> Replicas:
         ) from error
     atexit.register(_leave)
     return Ranks(rank, size, local)
+
+
+@contextmanager
+def watching_torchrun(lost: Callable[[], None]) -> Iterator[None]:
+    """Meanwhile a thread calls ``lost`` once where the ``torchrun`` is gone that began this rank.
+
+    It ends its ranks, but not when it is killed; they would train on by themselves.
+    """
+    if _TORCHRUN not in os.environ:
+        yield
+        return
+    parent, finished = os.getppid(), threading.Event()
+
+    def watch() -> None:
+        while not finished.wait(_WATCH_SECONDS):
+            if os.getppid() != parent:
+                lost()
+                return
+
+    thread = threading.Thread(target=watch, name="torchrun-watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        thread.join()
 
 
 def share_of(config: Config, replicas: Replicas) -> Config:

@@ -235,6 +235,8 @@ def _title(result: dict[str, Any]) -> str:
 
 
 def _rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+    from tempest_agent.progress import speed
+
     low, high = result["score_iqm_ci95"]
     deaths = [f"{cause} {n:,}" for cause, n in result["deaths"].items() if n]
     return [
@@ -246,7 +248,7 @@ def _rows(result: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("level", f"mean {result['level_mean']:.1f}, highest {result['level_max']}"),
         ("ticks", f"mean {result['ticks_mean']:,.0f}, {result['truncated']} games cut"),
-        ("points", f"{result['points_per_1000_ticks']:,.0f} per 1,000 ticks"),
+        ("points", f"{speed(result['points_per_1000_ticks'])} per 1,000 ticks"),
         (
             "deaths",
             f"{result['deaths_per_1000_ticks']:.3f} per 1,000 ticks: {', '.join(deaths) or 'none'}",

@@ -153,7 +153,7 @@ def train(
 def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]:
     """The result as people read it, and what to do next."""
     from tempest_agent.greedy_games import EVAL_MAX_TICKS
-    from tempest_agent.progress import duration
+    from tempest_agent.progress import duration, speed
 
     greedy = session.last_greedy
     if greedy is not None:
@@ -166,8 +166,8 @@ def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]
     yield "updates", f"{result['updates']:,}"
     yield (
         "speed",
-        f"{result['env_steps_per_second']:,.0f} decisions/s, "
-        f"{result['samples_per_second']:,.0f} samples/s, {duration(result['seconds'])}",
+        f"{speed(result['env_steps_per_second'])} decisions/s, "
+        f"{speed(result['samples_per_second'])} samples/s, {duration(result['seconds'])}",
     )
     yield (
         "expert",

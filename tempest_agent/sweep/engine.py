@@ -19,6 +19,7 @@ from types import FrameType
 from typing import IO, Protocol
 
 from tempest_agent.own_files import open_own
+from tempest_agent.sweep.end_with import release, watch_over
 
 POLL_SECONDS = 0.2
 
@@ -72,6 +73,7 @@ class _Running:
     task: Task
     command: Command
     process: subprocess.Popen[bytes]
+    watcher: subprocess.Popen[bytes]
 
 
 class LocalProcesses:
@@ -93,7 +95,7 @@ class LocalProcesses:
                     time.sleep(POLL_SECONDS if running else 0.0)
                     for each in [one for one in running if one.process.poll() is not None]:
                         running.remove(each)
-                        code = collected(each.process, each.command)
+                        code = _collected(each)
                         if code == 0:
                             running += _started(each.task)
                         elif not signals:
@@ -120,7 +122,18 @@ def _started(task: Task) -> list[_Running]:
             # A terminal's Ctrl-C is for the sweep, which passes it on.
             start_new_session=True,
         )
-    return [_Running(task, command, process)]
+    try:
+        # It saves and ends as at Ctrl-C where this process is killed.
+        watcher = watch_over(process, signal.SIGTERM)
+    except BaseException:
+        process.terminate()
+        raise
+    return [_Running(task, command, process, watcher)]
+
+
+def _collected(running: _Running) -> int:
+    release(running.watcher)
+    return collected(running.process, running.command)
 
 
 @contextmanager
@@ -163,7 +176,7 @@ def _end(running: Sequence[_Running], signals: Sequence[int]) -> None:
             with suppress(subprocess.TimeoutExpired):
                 each.process.wait(POLL_SECONDS)
     for each in running:  # Afterwards: its files may be gone.
-        collected(each.process, each.command)
+        _collected(each)
 
 
 @contextmanager

@@ -55,8 +55,9 @@ def carry_out(command: Command, sight: Sight) -> Outcome:
     stopped = False
     while process.poll() is None:
         try:
-            # Ray ends the children of a worker, but not of one that is killed.
-            watcher = watcher or watch_over(process)
+            # Ray ends the children of a worker, but not of one that is killed.  At once, because
+            # Ray gives the command to another worker.
+            watcher = watcher or watch_over(process, signal.SIGKILL)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(POLL_SECONDS)
         except KeyboardInterrupt:  # How Ray cancels a task.

@@ -88,9 +88,13 @@ class SweepRun:
         )  # fmt: skip
 
     def steps(self) -> int:
-        """Decisions that have been played so far, as far as the run's log tells."""
+        """Decisions that have been played so far, as far as the run's log tells.
+
+        Never more than were asked for: a run's last round may go beyond.
+        """
+        total = self.variant.config.run.steps
         if self._trained.is_file():
-            return self.variant.config.run.steps
+            return total
         try:
             heading, *rows = read_table(self.folder / "metrics.csv")
             at = heading.index("steps")
@@ -98,7 +102,8 @@ class SweepRun:
             return 0  # Not begun.
         # The last line may be being written right now.
         played = [row[at] for row in rows if len(row) == len(heading)]
-        return max([int(text) for text in played if text.isdecimal() and len(text) < 20], default=0)
+        numbers = [int(text) for text in played if text.isdecimal() and len(text) < 20]
+        return min(max(numbers, default=0), total)
 
     def result(self) -> dict[str, Any] | None:
         """Scores of the games, updates and seconds; None while the run is not complete.
