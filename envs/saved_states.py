@@ -39,6 +39,7 @@ def restore_saved(batch: GameBatch, states: NDArray[np.uint8]) -> None:
             f"states is {kind}, but {batch.num_games} games need uint8 of shape {expected} "
             "as clone_states() gives it"
         )
+    states = np.asarray(states)
     delay = batch.settings.input_delay
     others = states[states[:, 0] != delay, 0]
     if len(others):
