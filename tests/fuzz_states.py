@@ -20,12 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade import memory as m
+from tempest_agent.envs.arcade.playable import find_misfit
 from tempest_agent.envs.arcade.recording import RecordingError
 from tempest_agent.envs.arcade.verify import verify_files
 from tempest_agent.envs.batch import STATE_SIZE, GameBatch
 from tempest_agent.envs.feature_layout import NUM_FEATURES
 from tempest_agent.envs.features import as_floats, observe
-from tempest_agent.envs.game_step import GAME_DTYPE
+from tempest_agent.envs.game_step import GAME_DTYPE, RUNNING
 from tempest_agent.envs.information import describe_games
 from tempest_agent.envs.mame import bookkeeping
 from tempest_agent.envs.render.renderer import Renderer, grayscale
@@ -163,7 +164,8 @@ def play_states(states: NDArray[np.uint8], random: np.random.Generator) -> int:
         buttons = random.integers(0, 4, len(taken), np.uint8)
         batch.step(spin, buttons)
         assert batch.codes.min() >= -127
-    # What the rules make of a state that was taken is taken again.
+        # What the rules make of a state that was taken is one that is taken.
+        assert find_misfit(batch.ram, batch.games["status"] == RUNNING) is None
     batch.restore(batch.clone())
     return len(taken)
 
