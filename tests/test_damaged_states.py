@@ -230,7 +230,8 @@ def test_meta_is_an_object(meta: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "value"),
     [("seen_spin", np.int16, -129), ("seen_held", np.int64, 2**40),
-     ("seen_latched", np.int16, -998), ("random_value", np.int16, 256), ("random_value", np.int64, -1), ("random_pc", np.int32, -7),
+     ("seen_latched", np.int16, -998), ("random_value", np.int16, 256),
+     ("random_value", np.int64, -1), ("random_pc", np.int32, -7),
      ("io_addr", np.int64, 2**17), ("io_value", np.int16, 999)],
 )  # fmt: skip
 def test_entries_of_arrays_are_looked_at(
