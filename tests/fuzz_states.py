@@ -23,7 +23,7 @@ from tempest_agent.envs.arcade import memory as m
 from tempest_agent.envs.arcade.playable import find_misfit
 from tempest_agent.envs.arcade.recording import RecordingError
 from tempest_agent.envs.arcade.verify import verify_files
-from tempest_agent.envs.batch import STATE_SIZE, GameBatch
+from tempest_agent.envs.batch import GameBatch
 from tempest_agent.envs.feature_layout import NUM_FEATURES
 from tempest_agent.envs.features import as_floats, observe
 from tempest_agent.envs.game_step import GAME_DTYPE, RUNNING
@@ -32,6 +32,7 @@ from tempest_agent.envs.mame import bookkeeping
 from tempest_agent.envs.render.renderer import Renderer, grayscale
 from tempest_agent.envs.rewards import cleared_share
 from tempest_agent.envs.settings import GameSettings
+from tempest_agent.envs.state_check import STATE_SIZE
 from tempest_agent.envs.tempest_env import TempestEnv
 from tempest_agent.envs.vector_env import TempestVectorEnv
 from tempest_agent.experts import Budget, Novice, Planner, ScriptedExpert

@@ -17,10 +17,10 @@ from fuzz_states import RECORDINGS, fuzz
 from tempest_agent.envs.arcade import memory as m
 from tempest_agent.envs.arcade.playable import find_misfit
 from tempest_agent.envs.arcade.recording import RecordingError, load_recording
-from tempest_agent.envs.batch import STATE_SIZE, GameBatch
+from tempest_agent.envs.batch import GameBatch
 from tempest_agent.envs.game_step import GAME_DTYPE, LOST, NOT_STARTED, TERMINATED
 from tempest_agent.envs.settings import GameSettings
-from tempest_agent.envs.state_check import STREAM_END
+from tempest_agent.envs.state_check import STATE_SIZE, STREAM_END
 from tempest_agent.envs.tempest_env import TempestEnv
 from tempest_agent.envs.vector_env import TempestVectorEnv
 from tempest_agent.experts import Novice, Planner, ScriptedExpert
@@ -126,6 +126,12 @@ def test_a_record_that_no_game_has_is_refused(name: str, value: int) -> None:
     states[1, STREAM_END:] = record.view(np.uint8)
     with pytest.raises(ValueError, match=f"game 1 is damaged: {name} is {value}, but"):
         batch.restore(states)
+
+
+def test_an_input_delay_that_does_not_exist_is_damage() -> None:
+    delay = HEAD - 1
+    with pytest.raises(ValueError, match="damaged: it is from input_delay=87"):
+        TempestEnv().restore_state(STATE[:delay] + b"\x57" + STATE[HEAD:])
 
 
 def test_a_random_stream_that_stands_still_is_refused() -> None:

@@ -94,11 +94,11 @@ def main() -> int:
     from tempest_agent.envs.arcade.inputs import set_inputs
     from tempest_agent.envs.arcade.playable import misfit
     from tempest_agent.envs.arcade.tick import tick
-    from tempest_agent.envs.batch import STATE_SIZE
     from tempest_agent.envs.controls import needs_no_input
     from tempest_agent.envs.feature_layout import MAX_INPUT_DELAY, NUM_FEATURES
     from tempest_agent.envs.features import write_features
     from tempest_agent.envs.outcome import death_cause
+    from tempest_agent.envs.state_check import STATE_SIZE
     from tempest_agent.experts import Budget, Weights
     from tempest_agent.experts.plan import PLAN_DTYPE
     from tempest_agent.experts.planner import HELD_DTYPE, plan_batch
