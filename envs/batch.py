@@ -243,8 +243,8 @@ class GameBatch:
         """Put ``states`` from ``clone()`` of any batch back into the chosen games.
 
         The flags of the last step are cleared, the observation is written anew.  Raises
-        ``ValueError`` where ``states`` is not from ``clone()`` or does not fit ``games``: no
-        game is in a state that leads the rules out of their tables.  The games are then unchanged.
+        ``ValueError`` where ``states`` does not fit ``games`` or holds what no game has, such as a
+        byte that leads the rules out of a table; the games are then unchanged.
         """
         chosen = np.arange(self.num_games) if games is None else np.asarray(games, np.int64)
         states = check_states(states, len(chosen))
