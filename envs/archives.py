@@ -16,6 +16,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .messages import shown
+
 MOST_ENTRIES = 100_000
 DEFLATED = 1100
 """No data deflate to less than about one part in so many."""
@@ -51,11 +53,13 @@ def sizes(archive: zipfile.ZipFile, *, packed: bool = True) -> dict[str, int]:
     for entry in entries:
         name = entry.filename[:80]
         if entry.compress_type not in ways or entry.flag_bits & 1:
-            raise ArchiveError(f"its entry {name!r} is compressed in a way that is not read")
+            raise ArchiveError(f"its entry {shown(name)} is compressed in a way that is not read")
         stored = entry.compress_type == zipfile.ZIP_STORED
         most = entry.compress_size * (1 if stored else DEFLATED)
         if entry.file_size > most or entry.filename in found:
-            raise ArchiveError(f"its entry {name!r} is not as large as it says, or there twice")
+            raise ArchiveError(
+                f"its entry {shown(name)} is not as large as it says, or there twice"
+            )
         found[entry.filename] = entry.file_size
     # Entries that share their data would unpack to more than the sum of their parts.
     if sum(entry.compress_size for entry in entries) > Path(str(archive.filename)).stat().st_size:
@@ -83,7 +87,7 @@ def read_arrays(
         declared = sizes(archive)
         wanted = {name: declared[f"{name}.npy"] for name in largest if f"{name}.npy" in declared}
         for name, size in wanted.items():
-            _check_size(f"its array {name!r} unpacks", size, largest[name])
+            _check_size(f"its array {shown(name)} unpacks", size, largest[name])
         _check_size("it unpacks", sum(wanted.values()), together)
         arrays = {}
         for name, size in wanted.items():
@@ -109,20 +113,24 @@ def _read_array(name: str, entry: IO[bytes], size: int) -> NDArray[Any]:
     elif version == (2, 0):
         shape, by_column, dtype = np.lib.format.read_array_header_2_0(entry)
     else:
-        raise ArchiveError(f"its array {name!r} is of a newer format, {version}")
+        raise ArchiveError(f"its array {shown(name)} is of a newer format, {version}")
     if dtype.kind not in _KINDS or dtype.itemsize == 0 or dtype.hasobject:
-        raise ArchiveError(f"its array {name!r} is {str(dtype)[:40]}, neither numbers nor text")
+        raise ArchiveError(
+            f"its array {shown(name)} is {str(dtype)[:40]}, neither numbers nor text"
+        )
     count = 1
     for length in shape:
         count *= length
     if any(length < 0 for length in shape) or count * dtype.itemsize != size - entry.tell():
-        raise ArchiveError(f"its array {name!r} says that it is {shape} and is of another size")
+        raise ArchiveError(
+            f"its array {shown(name)} says that it is {shown(shape)} and is of another size"
+        )
     data = bytearray(count * dtype.itemsize)
     view = memoryview(data)
     for first in range(0, len(data), _PIECE):
         piece = entry.read(min(_PIECE, len(data) - first))
         if len(piece) != len(view[first : first + _PIECE]):
-            raise EOFError(f"array {name!r} is cut short")
+            raise EOFError(f"array {shown(name)} is cut short")
         view[first : first + len(piece)] = piece
     # The checksum is compared where the end is read.
     entry.read(1)

@@ -24,6 +24,7 @@ from .game_step import GAME_DTYPE, NOT_STARTED
 from .report import REPORT_SIZE
 from .seeds import Seeds, streams_for
 from .settings import GameSettings
+from .state_check import STATE_SIZE, STREAM_END, check_images, check_states
 from .step_job import new_job, set_options
 from .step_kernels import (
     REFUSED,
@@ -38,9 +39,6 @@ from .threads import StepThreads
 NEVER = 2**62
 MOST_GAMES = 2**31 - 1
 _NOT_RESET = "step() before reset(): every game has to be reset once first"
-_STREAM_END = RAM_SIZE + STREAM_DTYPE.itemsize
-STATE_SIZE = _STREAM_END + GAME_DTYPE.itemsize
-"""Bytes of one game's clonable state: RAM image, random stream, record."""
 
 
 class StepOutput(NamedTuple):
@@ -147,7 +145,6 @@ class GameBatch:
         before the first ``step``, and where there is no such way.  Like ``step_job()`` it is good
         only as long as the batch.
         """
-        self._seeded = False
         self._started = False
 
     def reset(self, mask: NDArray[np.bool_] | None = None, seeds: Seeds | None = None) -> None:
@@ -158,9 +155,10 @@ class GameBatch:
         """
         if mask is None:
             mask = np.ones(self.num_games, np.bool_)
-        if not self._seeded:
-            self.streams[:] = streams_for(np.random.SeedSequence(), self.num_games)[0]
-            self._seeded = True
+        unseeded = self.streams["state"] == 0
+        if unseeded.any():
+            drawn = streams_for(np.random.SeedSequence(), self.num_games)[0]
+            self.streams[unseeded] = drawn[unseeded]
         if seeds is not None:
             streams, named = streams_for(seeds, self.num_games)
             self.streams[mask & named] = streams[mask & named]
@@ -235,8 +233,8 @@ class GameBatch:
         chosen = np.arange(self.num_games) if games is None else np.asarray(games, np.int64)
         states = np.empty((len(chosen), STATE_SIZE), np.uint8)
         states[:, :RAM_SIZE] = as_bytes(self.ram)[chosen]
-        states[:, RAM_SIZE:_STREAM_END] = rows_of(self.streams)[chosen]
-        states[:, _STREAM_END:] = rows_of(self.games)[chosen]
+        states[:, RAM_SIZE:STREAM_END] = rows_of(self.streams)[chosen]
+        states[:, STREAM_END:] = rows_of(self.games)[chosen]
         return states
 
     def restore(
@@ -245,24 +243,24 @@ class GameBatch:
         """Put ``states`` from ``clone()`` of any batch back into the chosen games.
 
         The flags of the last step are cleared, the observation is written anew.  Raises
-        ``ValueError`` where ``states`` is not from ``clone()`` or does not fit ``games``.
+        ``ValueError`` where ``states`` does not fit ``games`` or holds what no game has, such as a
+        byte that leads the rules out of a table; the games are then unchanged.
         """
         chosen = np.arange(self.num_games) if games is None else np.asarray(games, np.int64)
-        if states.dtype != np.uint8 or states.shape != (len(chosen), STATE_SIZE):
-            raise ValueError(
-                f"states has dtype {states.dtype} and shape {states.shape}, but {len(chosen)} "
-                f"games need uint8 of shape ({len(chosen)}, {STATE_SIZE}) as clone() gives it"
-            )
+        states = check_states(states, len(chosen))
+        check_images(states)
+        self._put_back(states, chosen)
+
+    def _put_back(self, states: NDArray[np.uint8], chosen: NDArray[np.int64]) -> None:
         as_bytes(self.ram)[chosen] = states[:, :RAM_SIZE]
-        rows_of(self.streams)[chosen] = states[:, RAM_SIZE:_STREAM_END]
-        rows_of(self.games)[chosen] = states[:, _STREAM_END:]
+        rows_of(self.streams)[chosen] = states[:, RAM_SIZE:STREAM_END]
+        rows_of(self.games)[chosen] = states[:, STREAM_END:]
         self.points[chosen] = 0
         self.terminated[chosen] = False
         self.truncated[chosen] = False
         mask = np.zeros(self.num_games, np.bool_)
         mask[chosen] = True
         self._observe(mask)
-        self._seeded = True
         self._started = not bool((self.games["status"] == NOT_STARTED).any())
         if not self._started:
             self.play_actions = None

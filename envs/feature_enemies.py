@@ -16,7 +16,6 @@ from .arcade.memory import (
     FUSEBALL,
     KIND_CCW,
     KIND_FLIPPING,
-    KIND_MASK,
     KIND_NAMES,
     PULSAR,
     RIM_DEPTH,
@@ -28,6 +27,7 @@ from .feature_layout import LANE_FEATURES
 from .motion import (
     flip_steps_left,
     is_walker,
+    kind_of,
     kind_speed,
     pulse_turns,
     roll_end,
@@ -153,7 +153,7 @@ def write_enemies(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
     for slot in range(ENEMY_SLOTS - 1, -1, -1):
         if depth[slot] == 0:
             continue
-        kind = int64(kinds[slot]) & KIND_MASK
+        kind = kind_of(ram, slot)
         bit = int64(kinds[slot]) & KIND_CCW != 0
         base = ((int64(lanes[slot]) - me) & 15) * LANE_FEATURES
         if kinds[slot] & KIND_FLIPPING:

@@ -14,8 +14,6 @@ from .arcade.memory import (
     ENEMY_SHOT_SLOTS,
     ENEMY_SLOTS,
     FLIPPER,
-    FUSEBALL,
-    KIND_MASK,
     LANES,
     OPEN_LANES,
     PLAYER_SHOT_SLOTS,
@@ -37,7 +35,7 @@ from .arcade.programs import (
 from .controls import ZAPS_PER_LEVEL, anybody_alive, zap_legal
 from .feature_codes import FULL, flag, share, soon
 from .feature_layout import MAX_INPUT_DELAY
-from .motion import PULSE_BOTTOM, enemy_shot_speed, is_walker, kind_speed, signed_byte
+from .motion import PULSE_BOTTOM, enemy_shot_speed, is_walker, kind_of, kind_speed, signed_byte
 
 _PROGRAM_STARTS = np.array(
     [P_STRAIGHT, P_STEP8_FLIP, P_SPIRAL, P_SPIRAL_ALTERNATE, P_SPIKE_RIDER, P_AVOIDER], np.int64
@@ -150,14 +148,13 @@ def write_crowd(ram: Ram, out: NDArray[np.int8], g: int) -> int:
     out[g + 1] = share(queue, 64)
     out[g + 2] = flag(queue == 0)
     depth = ram.enemy_depth
-    kinds = ram.enemy_kind
     alive = 0
     walkers = 0
     # Eighteen each: seven of a kind make 126, the code stays within its type.
     for slot in range(ENEMY_SLOTS):
         if depth[slot] != 0:
             alive += 1
-            kind = min(int64(kinds[slot]) & KIND_MASK, FUSEBALL)
+            kind = kind_of(ram, slot)
             out[g + 3 + kind] = min(FULL, out[g + 3 + kind] + 18)
             if is_walker(ram, slot):
                 walkers += 1

@@ -7,7 +7,7 @@ draw their own conclusions from it.
 from __future__ import annotations
 
 from .arcade.compiled import int64, rule
-from .arcade.memory import KIND_CCW, Ram
+from .arcade.memory import FUSEBALL, KIND_CCW, KIND_MASK, Ram
 from .arcade.programs import P_FUSE_ROLL, P_RIM, P_SPIKE_RIDER
 
 PULSE_TOP, PULSE_BOTTOM = 15, -63
@@ -26,6 +26,12 @@ def signed_byte(value: int) -> int:
 def pulse_turns(phase: int) -> bool:
     """Whether the pulse clock turns round once it has come to ``phase``, a signed number."""
     return phase >= PULSE_TOP or phase < PULSE_BOTTOM
+
+
+@rule
+def kind_of(ram: Ram, slot: int) -> int:
+    """The enemy's kind; what no game has, in an image from elsewhere, counts as a fuseball."""
+    return min(int64(ram.enemy_kind[slot]) & KIND_MASK, FUSEBALL)
 
 
 @rule

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .batch import STATE_SIZE, GameBatch
+from .batch import GameBatch
+from .feature_layout import MAX_INPUT_DELAY
+from .state_check import STATE_SIZE
 
 SAVED_SIZE = 1 + STATE_SIZE
 """Bytes of one game: the input delay, then the state of ``GameBatch.clone``."""
@@ -39,8 +41,14 @@ def restore_saved(batch: GameBatch, states: NDArray[np.uint8]) -> None:
             f"states is {kind}, but {batch.num_games} games need uint8 of shape {expected} "
             "as clone_states() gives it"
         )
+    states = np.asarray(states)
     delay = batch.settings.input_delay
     others = states[states[:, 0] != delay, 0]
+    if len(others) and others[0] > MAX_INPUT_DELAY:
+        raise ValueError(
+            f"the state is damaged: it is from input_delay={int(others[0])}, and none is above "
+            f"{MAX_INPUT_DELAY}; pass a state unchanged as it was cloned"
+        )
     if len(others):
         raise ValueError(
             f"the state is from an environment with input_delay={int(others[0])} and this one has "

@@ -11,7 +11,6 @@ from tempest_agent.envs.arcade.memory import (
     ENEMY_SLOTS,
     FLAG_MOVING_DOWN,
     FUSEBALL,
-    KIND_MASK,
     LANES,
     PULSAR,
     RIM_DEPTH,
@@ -19,7 +18,13 @@ from tempest_agent.envs.arcade.memory import (
     Ram,
 )
 from tempest_agent.envs.arcade.spawn import SPLIT_NEAR_RIM
-from tempest_agent.envs.motion import enemy_shot_speed, is_walker, kind_speed, ticks_to_depth
+from tempest_agent.envs.motion import (
+    enemy_shot_speed,
+    is_walker,
+    kind_of,
+    kind_speed,
+    ticks_to_depth,
+)
 
 from .fuseballs import forecast_fuseball, mark_spoke
 from .plan import HORIZON, LETHAL, Plan, mark
@@ -76,7 +81,7 @@ def forecast_enemy(
     ram: Ram, plan: Plan, slot: int, player_lane: int, weights: WeightsRecord
 ) -> None:
     """Mark the dangers of the enemy in ``slot``."""
-    kind = int64(ram.enemy_kind[slot]) & KIND_MASK
+    kind = kind_of(ram, slot)
     climbs = not int64(ram.enemy_flags[slot]) & FLAG_MOVING_DOWN
     if is_walker(ram, slot):
         if weights.knows_walkers:
@@ -117,8 +122,7 @@ def forecast_chance(seen: Ram, plan: Plan, delay: int) -> None:
     danger = plan.danger
     chance[:] = 0.0
     for slot in range(ENEMY_SLOTS):
-        kind = int64(seen.enemy_kind[slot]) & KIND_MASK
-        if seen.enemy_depth[slot] and kind == FUSEBALL and not is_walker(seen, slot):
+        if seen.enemy_depth[slot] and kind_of(seen, slot) == FUSEBALL and not is_walker(seen, slot):
             forecast_fuseball(seen, slot, chance)
     for tick in range(HORIZON - delay):
         for lane in range(LANES):

@@ -6,13 +6,12 @@ from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import (
     ENEMY_SHOT_SLOTS,
     ENEMY_SLOTS,
-    FUSEBALL,
-    KIND_MASK,
     PLAYER_SHOT_SLOTS,
     RIM_DEPTH,
     Ram,
 )
 from tempest_agent.envs.arcade.superzapper import ZAPS_PER_WAVE
+from tempest_agent.envs.motion import kind_of
 
 from .plan import LETHAL, Plan
 from .targets import SHOT_PASSED, can_be_shot, covering_shot, shot_meets
@@ -26,8 +25,7 @@ NEAR_DEPTH = 0x40
 def hits_at_muzzle(ram: Ram, slot: int, lane: int) -> bool:
     """Whether a shot launched in ``lane`` hits the enemy in the tick of its launch."""
     depth = int64(ram.enemy_depth[slot])
-    kind = min(int64(ram.enemy_kind[slot]) & KIND_MASK, FUSEBALL)
-    reach = int64(ram.hit_range[kind])
+    reach = int64(ram.hit_range[kind_of(ram, slot)])
     return abs(depth - RIM_DEPTH) < reach and can_be_shot(ram, slot) and shot_meets(ram, slot, lane)
 
 

@@ -7,6 +7,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.arcade.memory import RAM_DTYPE
+from tempest_agent.envs.messages import shown
+
 PendingInputs: TypeAlias = NDArray[np.int16]
 """Inputs under way, shape ``(N, delay, 2)``: knob counts and buttons (fire + 2 * zap), oldest
 first."""
@@ -63,7 +66,7 @@ def check_rows(ram: NDArray[np.void], games: NDArray[np.int64] | None) -> NDArra
     Raises:
         ValueError: if ``ram`` is no row of records, or ``games`` does not fit it.
     """
-    if ram.ndim != 1 or ram.dtype.itemsize != 2048:
+    if ram.ndim != 1 or ram.dtype != RAM_DTYPE:
         raise ValueError(
             f"ram has shape {ram.shape} and {ram.dtype.itemsize} bytes an item; a teacher needs "
             "RAM_DTYPE records of shape (N,): use memory.from_bytes(images) for uint8 images"
@@ -72,6 +75,8 @@ def check_rows(ram: NDArray[np.void], games: NDArray[np.int64] | None) -> NDArra
         return np.arange(len(ram), dtype=np.int64)
     if games.shape != ram.shape:
         raise ValueError(f"games has shape {games.shape}, but there are {len(ram)} RAM images")
+    if games.dtype.kind not in "iu" or games.min(initial=0) < 0:
+        raise ValueError(f"games={shown(games.tolist())}: numbers of games, from 0 on, are needed")
     return games.astype(np.int64)
 
 

@@ -148,10 +148,18 @@ class Novice:
         return {"streams": self._streams["state"].copy(), "held": self._held.copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what ``state_dict`` gave."""
-        self._streams = np.zeros(len(state["streams"]), STREAM_DTYPE)
-        self._streams["state"] = state["streams"]
-        self._held = np.array(state["held"], np.uint8)
+        """Go on from what ``state_dict`` gave; ``ValueError`` for anything else."""
+        streams, held = np.asarray(state["streams"], np.uint64), np.array(state["held"], np.uint8)
+        if streams.ndim != 1 or held.shape != streams.shape:
+            raise ValueError(
+                f"the novice's state has streams of shape {streams.shape} and held of shape "
+                f"{held.shape}: a number for each game is needed in both"
+            )
+        if not streams.all() or (held > FIRE).any():
+            raise ValueError("the novice's state is damaged: a stream is 0, or held is not 0 or 1")
+        self._streams = np.zeros(len(streams), STREAM_DTYPE)
+        self._streams["state"] = streams
+        self._held = held
 
     def _make_room(self, games: int) -> None:
         """Memory for ``games`` games; those that have one keep it."""

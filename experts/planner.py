@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.compiled import kernel, rule
 from tempest_agent.envs.arcade.memory import LANES, OPEN_LANES, RAM_DTYPE, STATE_PLAY
+from tempest_agent.envs.arcade.playable import misfit
 from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, Source
 from tempest_agent.envs.checks import check_number
@@ -17,7 +18,7 @@ from tempest_agent.envs.messages import shown
 from .escape import rim_position
 from .interface import FIRE, ZAP, PendingInputs, check_pending, check_rows
 from .plan import PLAN_DTYPE, Plan
-from .rollout import FOLLOW_EXPERT, Budget, BudgetRecord, roll_plan, steer
+from .rollout import FOLLOW_EXPERT, LONGEST, Budget, BudgetRecord, roll_plan, steer
 from .scripted import decide, look_ahead, reseed
 from .weights import Weights, WeightsRecord
 
@@ -26,6 +27,8 @@ GOLDEN = 0x9E3779B97F4A7C15
 
 HELD_DTYPE = np.dtype([("left", "<i8"), ("lane", "<i8"), ("fire", "<i8")])
 """The plan of a game between two decisions: ticks it still lasts, its lane, its fire button."""
+
+_HELD_LIMITS = {"left": (0, LONGEST), "lane": (FOLLOW_EXPERT, LANES - 1), "fire": (0, 1)}
 
 
 @rule
@@ -118,8 +121,9 @@ def plan_batch(
         spins[row] = plan.spin
         buttons[row] = plan.fire * FIRE + plan.zap * ZAP
         mine = held[games[row]]
-        if root.game_state != STATE_PLAY or root.player_lane_ccw >= DEAD_VISIBLE:
-            # The dive needs no search, and nothing else a decision.
+        alive = root.game_state == STATE_PLAY and root.player_lane_ccw < DEAD_VISIBLE
+        if not alive or misfit(root) >= 0:
+            # The dive needs no search, nothing else a decision, and some images cannot be played.
             values[row, plan.lane] = 0.0
             mine.left = 0
             continue
@@ -253,10 +257,21 @@ class Planner:
         return {name: self._held[name].copy() for name in HELD_DTYPE.names or ()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what ``state_dict`` gave."""
-        self._held = np.zeros(len(state["left"]), HELD_DTYPE)
-        for name in HELD_DTYPE.names or ():
-            self._held[name] = state[name]
+        """Go on from what ``state_dict`` gave; ``ValueError`` for anything else."""
+        held = np.zeros(np.shape(state["left"]), HELD_DTYPE)
+        for name, (low, high) in _HELD_LIMITS.items():
+            values = np.asarray(state[name], np.int64)
+            if values.ndim != 1 or values.shape != held.shape:
+                raise ValueError(
+                    f"the planner's state has {name} of shape {values.shape} and left of shape "
+                    f"{held.shape}: a number for each game is needed in both"
+                )
+            if values.min(initial=low) < low or values.max(initial=low) > high:
+                raise ValueError(
+                    f"the planner's state is damaged: {name} goes from {low} to {high}"
+                )
+            held[name] = values
+        self._held = held
 
     def _make_room(self, games: int) -> None:
         """Memory for ``games`` games; those that have one keep it."""

@@ -23,6 +23,9 @@ from .plan import Plan
 from .scripted import decide
 from .weights import WeightsRecord
 
+LONGEST = 1000
+"""Most ticks and futures that a planner can be given."""
+
 FOLLOW_EXPERT = -1
 """In place of a target lane: the scripted expert decides every tick of the rollout."""
 
@@ -74,9 +77,9 @@ class Budget:
     def __post_init__(self) -> None:
         limits = {
             "lanes": (1, LANES),
-            "horizon": (1, 1000),
-            "streams": (1, 1000),
-            "every": (1, 1000),
+            "horizon": (1, LONGEST),
+            "streams": (1, LONGEST),
+            "every": (1, LONGEST),
             "fire_choices": (1, 2),
             "discount": (0.0, 1.0),
             "death_cost": (0.0, 1e9),

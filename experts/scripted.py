@@ -16,6 +16,7 @@ from tempest_agent.envs.arcade.memory import (
     STATE_WARP,
     Ram,
 )
+from tempest_agent.envs.arcade.playable import misfit
 from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, Source
 from tempest_agent.envs.arcade.tick import tick
@@ -105,8 +106,11 @@ def look_ahead(
     """Fill ``scratch[0]`` with ``ram`` run through ``inputs`` of shape ``(delay, 2)``.
 
     Chance comes from ``source``.  Where it kills the player the dice are cast again a few times:
-    the decision only matters if he lives.
+    the decision only matters if he lives.  An image that the rules cannot play stays as it is.
     """
+    scratch[0] = ram
+    if misfit(ram) >= 0:
+        return
     for _ in range(ROLLS):
         scratch[0] = ram
         future = scratch[0]

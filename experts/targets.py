@@ -14,7 +14,7 @@ from tempest_agent.envs.arcade.memory import (
     RIM_DEPTH,
     Ram,
 )
-from tempest_agent.envs.motion import is_walker
+from tempest_agent.envs.motion import is_walker, kind_of
 
 from .flips import next_direction
 from .plan import Plan
@@ -86,7 +86,7 @@ def value_lanes(ram: Ram, plan: Plan, weights: WeightsRecord) -> None:
         if not can_be_shot(ram, slot):
             continue
         kind = int64(ram.enemy_kind[slot])
-        worth = weights.kind_value[min(kind & KIND_MASK, FUSEBALL)] * 100.0
+        worth = weights.kind_value[kind_of(ram, slot)] * 100.0
         worth /= max(depth - RIM_DEPTH, 0) + weights.depth_offset
         shot = covering_shot(ram, slot, spent)
         if shot >= 0:

@@ -6,7 +6,13 @@ from typing import Any
 
 from tempest_agent.envs.arcade.compiled import int64, rule
 from tempest_agent.envs.arcade.memory import KIND_CCW, KIND_FLIPPING, RIM_DEPTH, Ram
-from tempest_agent.envs.motion import flip_length, flip_steps_left, kind_speed, ticks_to_depth
+from tempest_agent.envs.motion import (
+    flip_length,
+    flip_steps_left,
+    kind_of,
+    kind_speed,
+    ticks_to_depth,
+)
 
 from .flips import flip_landing, next_direction
 from .plan import HORIZON, LETHAL, mark_span
@@ -62,7 +68,7 @@ def forecast_arrival(ram: Ram, slot: int, cost: float, danger: Any) -> None:
     ``cost`` for those that may flip before.
     """
     kind = int64(ram.enemy_kind[slot])
-    arrival = ticks_to_depth(ram, slot, kind_speed(ram, kind & 7), (RIM_DEPTH + 1) * 256)
+    arrival = ticks_to_depth(ram, slot, kind_speed(ram, kind_of(ram, slot)), (RIM_DEPTH + 1) * 256)
     if arrival >= HORIZON:
         return
     if kind & KIND_FLIPPING:

@@ -175,7 +175,7 @@ def _check_file(path: Path, dataset_id: str) -> None:
 
 def _foreign(dataset_id: str, why: str) -> UserError:
     return UserError(
-        f"the data set {dataset_id!r} is not read: {why}, which tempest-agent demonstrate never "
+        f"the data set {shown(dataset_id)} is not read: {why}, which tempest-agent demonstrate never "
         "writes; record it again"
     )
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from ipaddress import ip_address
 from typing import Any
 
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.errors import UserError, one_line, shown
 
 LOCAL = "local"
 """Address of a cluster of our own on this machine."""
@@ -109,7 +109,7 @@ def require_cluster(address: str) -> None:
 
 
 def _no_cluster(address: str, error: Exception) -> UserError:
-    where = "on this machine" if address == LOCAL else f"at {address!r}"
+    where = "on this machine" if address == LOCAL else f"at {shown(address)}"
     hint = (
         "if the machine is very busy, give the same command again; Ray's logs are in "
         "/tmp/ray/session_latest/logs"

@@ -138,7 +138,8 @@ clear: Callable[[Any], None] = cast(Any, intrinsic(_clear))
 @functools.cache
 def _digest(source: Path) -> str:
     """Of everything that a kernel in the folder ``source`` may have been built from."""
-    digest = hashlib.sha256(numba.__version__.encode())
+    bounds_checked: Any = cast(Any, numba.config).BOUNDSCHECK
+    digest = hashlib.sha256(f"{numba.__version__} {bounds_checked}".encode())
     folders = {_RULES} if source == _RULES else {_RULES.parent, source}
     for folder in sorted(folders):
         for file in sorted(folder.rglob("*")):

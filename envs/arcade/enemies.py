@@ -21,6 +21,7 @@ from .player import grab_player, player_alive
 from .randomness import Source
 
 _CODE = op.CODE
+_OPERATION = op.OPERATION
 
 
 @rule
@@ -39,7 +40,7 @@ def run_program(ram: Ram, source: Source, slot: int) -> None:  # noqa: C901 - on
     flag = int64(ram.script_status)
     pc = int64(ram.enemy_script_pc[slot])
     while True:
-        code = int64(_CODE[pc])
+        code = int64(_OPERATION[pc])
         pc += 1
         if code == op.HALT:
             break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import int64, rule
-from .memory import BOOM_SLOTS, Ram
+from .memory import BOOM_SLOTS, Ram, byte_table
 
 BOOM_ENEMY = 0
 BOOM_PLAYER = 1
@@ -14,8 +14,8 @@ BOOM_FUSEBALL_500 = 3
 BOOM_FUSEBALL_750 = 4
 BOOM_GRAB = 5
 
-_STEP = np.array([3, 1, 3, 3, 3, 3], np.uint8)
-_LIMIT = np.array([16, 21, 32, 32, 32, 16], np.uint8)
+_STEP = byte_table([3, 1, 3, 3, 3, 3], 0, np.uint8)
+_LIMIT = byte_table([16, 21, 32, 32, 32, 16], 0, np.uint8)
 
 
 @rule

@@ -13,12 +13,13 @@ from .memory import (
     KIND_FLIPPING,
     KIND_MASK,
     Ram,
+    byte_table,
 )
 from .randomness import Source, draw
 from .score import add_points
 from .spawn import CARGO_KIND, create_split_child
 
-_POINTS = np.array([150, 200, 100, 50, 150], np.int64)
+_POINTS = byte_table([150, 200, 100, 50, 150], 0)
 """By kind; the fuseball's is what the superzapper pays."""
 
 _FUSEBALL_PRIZE = np.array([0, 1, 2, 0, 0, 0, 0, 0], np.int64)

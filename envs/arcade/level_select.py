@@ -92,7 +92,7 @@ def level_select(ram: Ram, source: Source) -> None:
         buttons |= BUTTON_START_1 | BUTTON_START_2
     if chosen or (ram.buttons_latched & buttons) != 0:
         ram.buttons_latched = 0
-        entry = int64(ram.player_lane)
+        entry = min(int64(ram.player_lane), t.LAST_ENTRY)
         choose_level(ram, source, int64(t.START_LEVEL_INDEX[entry]), entry)
     else:
         ram.buttons_latched &= 0x07

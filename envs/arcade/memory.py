@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 RAM_SIZE = 2048
 
@@ -268,6 +268,17 @@ QUEUE_SLOTS = 64
 LANES = 16
 OPEN_LANES = LANES - 1
 """Lanes of a well with two ends."""
+
+
+def byte_table(values: ArrayLike, rest: int, dtype: DTypeLike = np.int64) -> NDArray[Any]:
+    """Return ``values`` as a constant table, filled up with ``rest`` to 256 entries.
+
+    Compiled code checks no index; a table with an entry for every byte needs no check.  Where the
+    machine would read beyond its table, other parts of its ROM, this one gives ``rest``.
+    """
+    table = np.full(256, rest, dtype)
+    table[: np.size(values)] = values
+    return table
 
 
 def name_of(address: int) -> str:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from .memory import byte_table
+
 HALT, MOVE, SPIKE, LOOP, LOOP_RIM, LOOP_PULSAR, AGAIN, GOTO, IF0, SKIP0 = range(10)
 FLIP_START, FLIP, REVERSE, AIM, GRAB, ON_SPIKE, PULSING, PULSAR_MOVE = range(10, 18)
 FUSE_MOVE, FUSE_KILL = range(18, 20)
@@ -62,9 +64,10 @@ AVOIDER:          AIM REVERSE FLIP!  b: HALT MOVE FLIP SKIP0 GOTO b
 """
 
 
-def assemble(text: str) -> tuple[NDArray[np.uint8], dict[str, int]]:
-    """Bytes of the programs in ``text`` and the start address of each."""
+def assemble(text: str) -> tuple[NDArray[np.uint8], list[int], dict[str, int]]:
+    """Bytes of the programs in ``text``, the address of each step, and that of each label."""
     starts: dict[str, int] = {}
+    steps: list[int] = []
     code: list[int | tuple[str, str]] = []
     program = ""
     words = iter(text.split())
@@ -77,6 +80,7 @@ def assemble(text: str) -> tuple[NDArray[np.uint8], dict[str, int]]:
             else:
                 starts[f"{program}.{label}"] = len(code)
             continue
+        steps.append(len(code))
         code.append(_OPERATIONS[word])
         if word in _TWO_BYTES:
             operand = next(words)
@@ -92,10 +96,19 @@ def assemble(text: str) -> tuple[NDArray[np.uint8], dict[str, int]]:
         else starts[byte[1] if byte[1].isupper() else f"{byte[0]}.{byte[1]}"]
         for byte in code
     ]
-    return np.array(resolved, np.uint8), starts
+    return np.array(resolved, np.uint8), steps, starts
 
 
-CODE, PROGRAM_STARTS = assemble(PROGRAMS)
+CODE, _STEPS, PROGRAM_STARTS = assemble(PROGRAMS)
+
+IS_STEP: NDArray[np.bool_] = np.isin(np.arange(256), _STEPS)
+"""Whether a step begins at an address, for every byte that a program counter can hold."""
+
+OPERATION: NDArray[np.uint8] = byte_table(
+    np.where(IS_STEP[: len(CODE)], CODE, HALT), HALT, np.uint8
+)
+"""The operation at every address; HALT where no step begins, so that every program comes to one."""
+
 P_SPIKER = PROGRAM_STARTS["SPIKER"]
 P_STRAIGHT = PROGRAM_STARTS["STRAIGHT"]
 P_STEP8_FLIP = PROGRAM_STARTS["STEP8_FLIP"]

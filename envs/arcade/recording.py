@@ -17,7 +17,10 @@ from ..archives import UNREADABLE, read_arrays
 from ..messages import shown
 from ..plain_json import parse_json
 from . import memory as m
+from .playable import IS_PLAYED, find_misfit
 from .randomness import TAPE_SIZE
+from .score import LIVES_MAX
+from .tables import LEVELS_WITH_OWN_WAVE
 
 NOT_READ = -999
 """Marks a control that the game did not read in a tick."""
@@ -45,21 +48,28 @@ _NOT_PLAY = np.array(
 CURSOR_READ = 0xADCF
 SPINNER_CELL = 0x50
 
-_COVERED = np.zeros(256, np.bool_)
-_COVERED[
-    [
-        m.STATE_NEW_GAME,
-        m.STATE_NEW_LIFE,
-        m.STATE_PLAY,
-        m.STATE_END_LIFE,
-        m.STATE_PAUSE,
-        m.STATE_END_WAVE,
-        m.STATE_LEVEL_SELECT,
-        m.STATE_LEVEL_ENTRY,
-        m.STATE_NEW_LIFE_2,
-        m.STATE_WARP,
-    ]
-] = True
+_META_LIMITS = {
+    "level_override": (0, LEVELS_WITH_OWN_WAVE),
+    "lives_poke": (0, LIVES_MAX),
+    "clear_every": (0, 2**31),
+}
+"""Least and greatest value of the numbers in ``meta`` that are used; null stands for none."""
+
+_CONTROL = (-0x80, 0xFF)
+_BYTE = (0, 0xFF)
+_ADDRESS = (0, 0xFFFF)
+_VALUE_LIMITS: dict[str, tuple[int, int]] = {
+    "seen_spin": _CONTROL,
+    "seen_latched": _CONTROL,
+    "seen_held": _CONTROL,
+    "random_value": _BYTE,
+    "random_pc": _ADDRESS,
+    "io_addr": _ADDRESS,
+    "io_pc": _ADDRESS,
+    "io_value": _BYTE,
+    "io_write": _BYTE,
+}
+"""Least and greatest value of an array's entries, besides ``NOT_READ`` for the controls."""
 
 
 class RecordingError(ValueError):
@@ -88,7 +98,7 @@ class Recording:
     def in_game(self) -> NDArray[np.bool_]:
         """Ticks of a running game, in states that the rules cover."""
         running = (self.ram[:, 0x05] & 0xC0) == 0xC0
-        covered: NDArray[np.bool_] = running & _COVERED[self.ram[:, 0x00]]
+        covered: NDArray[np.bool_] = running & IS_PLAYED[self.ram[:, 0x00]]
         return covered
 
 
@@ -113,21 +123,25 @@ def load_recording(path: str | Path) -> Recording:
     value, address, offset = _play_reads(arrays)
     if np.diff(offset).max(initial=0) > TAPE_SIZE:
         raise RecordingError(f"{path}: a tick reads more than {TAPE_SIZE} random bytes")
-    override = meta.get("level_override")
-    return Recording(
+    recording = Recording(
         name=path.name,
         ram=np.ascontiguousarray(ram),
-        spin=arrays["seen_spin"],
-        latched=arrays["seen_latched"],
-        held=arrays["seen_held"],
+        spin=arrays["seen_spin"].astype(np.int16),
+        latched=arrays["seen_latched"].astype(np.int16),
+        held=arrays["seen_held"].astype(np.int16),
         cursor=_cursor_reads(arrays, len(ram)),
         random_value=value,
         random_address=address,
         random_offset=offset,
-        level_override=-1 if override is None else int(override),
-        lives_poke=int(meta.get("lives_poke") or 0),
-        clear_every=int(meta.get("clear_every") or 0),
+        level_override=-1 if meta["level_override"] is None else meta["level_override"],
+        lives_poke=meta["lives_poke"] or 0,
+        clear_every=meta["clear_every"] or 0,
     )
+    misfit = find_misfit(m.from_bytes(recording.ram), recording.in_game)
+    if misfit is not None:
+        tick, cell = misfit
+        raise RecordingError(f"{path}: at tick {tick} {cell}, which it is in no game")
+    return recording
 
 
 _EVENTS = {
@@ -151,22 +165,41 @@ def _check_arrays(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
                 f"{path}: array {shown(key)} is {array.dtype} of shape {array.shape}, "
                 f"but {size} whole numbers are needed; the file may be cut off"
             )
+    for key, (low, high) in _VALUE_LIMITS.items():
+        array = arrays[key]
+        wrong = array[(array < low) | (array > high)]
+        if key.startswith("seen"):
+            wrong = wrong[wrong != NOT_READ]
+        if len(wrong):
+            raise RecordingError(
+                f"{path}: array {shown(key)} holds {wrong[0]}, but goes from {low} to {high} only"
+            )
     for offsets, events in _EVENTS.items():
         starts = arrays[offsets].astype(np.int64)
-        in_order = (np.diff(starts) >= 0).all()
+        in_order = (starts[1:] >= starts[:-1]).all()
         if starts[0] != 0 or not in_order or starts[-1] != arrays[events[0]].size:
             raise RecordingError(
                 f"{path}: array {shown(offsets)} does not divide {shown(events[0])}"
             )
+    return _check_meta(path, arrays["meta"])
+
+
+def _check_meta(path: Path, array: NDArray[Any]) -> dict[str, int | None]:
+    """Return what ``meta`` says of the recorder's own writes."""
     try:
-        meta = parse_json(str(arrays["meta"]))
+        meta = parse_json(str(array))
     except ValueError as error:
         raise RecordingError(f"{path}: array 'meta' is not JSON: {error}") from error
-    numbers = ("level_override", "lives_poke", "clear_every")
-    if not isinstance(meta, dict) or not all(
-        isinstance(meta.get(key) or 0, int) for key in numbers
-    ):
-        raise RecordingError(f"{path}: array 'meta' must be an object with numbers in {numbers}")
+    if not isinstance(meta, dict):
+        raise RecordingError(f"{path}: array 'meta' is not a JSON object")
+    for key, (low, high) in _META_LIMITS.items():
+        value = meta.setdefault(key)
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if value is not None and not (whole and low <= value <= high):
+            raise RecordingError(
+                f"{path}: 'meta' says {key}={shown(value)}: null or a whole number from {low} "
+                f"to {high} is needed"
+            )
     return meta
 
 
@@ -176,7 +209,8 @@ def _play_reads(
     keep = ~np.isin(arrays["random_pc"], _NOT_PLAY)
     kept_before = np.concatenate([[0], np.cumsum(keep)])
     offset = kept_before[arrays["random_offsets"].astype(np.int64)]
-    return arrays["random_value"][keep], arrays["random_pc"][keep], offset
+    value, address = arrays["random_value"][keep], arrays["random_pc"][keep]
+    return value.astype(np.uint8), address.astype(np.uint16), offset
 
 
 def _cursor_reads(arrays: dict[str, Any], ticks: int) -> NDArray[np.int16]:

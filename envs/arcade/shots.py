@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from .compiled import int64, rule
 from .memory import (
     BOTTOM_DEPTH,
@@ -13,6 +11,7 @@ from .memory import (
     KIND_FLIPPING,
     PLAYER_SHOT_SLOTS,
     Ram,
+    byte_table,
 )
 from .player import PICTURE_SHOT, kill_player, player_alive
 from .randomness import Source, draw
@@ -24,7 +23,7 @@ SPIKE_HITS_PER_SHOT = 2
 FIRE_DEPTH = 0x30
 """Enemies nearer than this do not fire."""
 
-_FIRE_LIMIT = np.array([0x00, 0xE0, 0xF0, 0xFA, 0xFF], np.int64)
+_FIRE_LIMIT = byte_table([0x00, 0xE0, 0xF0, 0xFA, 0xFF], 0xFF)
 """Random byte needed to fire, by number of enemy shots in flight."""
 
 

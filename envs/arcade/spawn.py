@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from .compiled import int64, rule
 from .memory import (
     BOTTOM_DEPTH,
@@ -17,11 +15,12 @@ from .memory import (
     SPIKER,
     TANKER,
     Ram,
+    byte_table,
 )
 from .programs import P_FUSE, P_PULSAR, P_SPIKER, P_STRAIGHT
 from .randomness import Source, draw
 
-CARGO_KIND = np.array([FLIPPER, FLIPPER, PULSAR, FUSEBALL], np.int64)
+CARGO_KIND = byte_table([FLIPPER, FLIPPER, PULSAR, FUSEBALL], FLIPPER)
 """Kind that cargo 1, 2 or 3 releases."""
 
 LONG_SPIKE = 0xCC

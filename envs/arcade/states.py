@@ -86,7 +86,7 @@ def end_wave(ram: Ram, source: Source) -> None:
     ram.game_state = STATE_LEVEL_ENTRY
     entry = int64(ram.start_bonus_index[0])
     if entry != 0:
-        add_start_bonus(ram, t.START_BONUS[entry])
+        add_start_bonus(ram, t.START_BONUS[min(entry, t.LAST_ENTRY)])
     set_up_wave(ram, source)
 
 

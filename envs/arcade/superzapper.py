@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from .compiled import int64, rule
 from .kills import zap_enemy
-from .memory import BUTTON_ZAP, ENEMY_SLOTS, MODE_IN_GAME, Ram
+from .memory import BUTTON_ZAP, ENEMY_SLOTS, MODE_IN_GAME, Ram, byte_table
 from .player import player_alive
 from .randomness import Source
 
 ZAPS_PER_WAVE = 2
-_TICKS = np.array([0, 0x13, 5], np.int64)
+_TICKS = byte_table([0, 0x13, 5], 0)
 """When a use ends, by number of uses."""
 
 

@@ -135,6 +135,8 @@ START_LEVEL_INDEX: NDArray[np.uint8] = np.array(
 )  # fmt: skip
 """Level index of each entry of the machine's level select."""
 
+LAST_ENTRY = len(START_LEVEL_INDEX) - 1
+
 START_BONUS: NDArray[np.int64] = np.array(
     [0, 6, 16, 32, 54, 74, 94, 114, 134, 152, 170, 188, 208, 226, 248, 266, 300, 340, 382, 415, 439,
      472, 531, 581, 624, 656, 766, 898], np.int64

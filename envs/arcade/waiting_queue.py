@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from .compiled import int64, rule
-from .memory import QUEUE_SLOTS, Ram
+from .memory import QUEUE_SLOTS, Ram, byte_table
 from .randomness import Source, draw
 from .spawn import hatch
 
@@ -15,9 +13,9 @@ FAR = 0x40
 CLAIMING = 0x20
 ENEMIES_AT_ONCE = 6
 
-_LANE_BIT = np.array(
+_LANE_BIT = byte_table(
     [0x80, 0x40, 0x20, 0x10, 0x08, 0x04, 0x02, 0x01,
-     0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80], np.int64
+     0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80], 0
 )  # fmt: skip
 
 

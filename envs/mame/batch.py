@@ -24,6 +24,7 @@ from ..game_step import (
     ZAP,
 )
 from ..settings import GameSettings
+from ..state_check import check_states
 from ..step_kernels import ENDED, NOTED
 from . import bookkeeping, protocol
 from .bookkeeping import IDLE, OVER
@@ -108,8 +109,9 @@ class MameBatch(GameBatch):
 
         The next step is lost (status ``LOST``), and new games begin after it.
         """
+        states = check_states(snapshot, self.num_games)
         self.close()
-        super().restore(snapshot)
+        self._put_back(states, np.arange(self.num_games))
         self._left = True
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from tempest_agent.config import LARGEST, Config, ConfigError, forget_local, from_dict
-from tempest_agent.errors import one_line
+from tempest_agent.errors import one_line, shown
 
 from .checkpoint_archive import ForeignFileError, no_checkpoint
 from .networks import LANES, Layout, QNetwork
@@ -70,7 +70,7 @@ def require_entries(path: Path, content: Mapping[str, Any], names: Iterable[str]
     """``ForeignFileError`` for the checkpoint ``path`` if one of ``names`` is not in it."""
     for name in names:
         if name not in content:
-            raise ForeignFileError(no_checkpoint(path, f": it has no entry {name!r}"))
+            raise ForeignFileError(no_checkpoint(path, f": it has no entry {shown(name)}"))
 
 
 def check_replay(state: Any) -> None:
@@ -179,7 +179,7 @@ def _record(known: Mapping[str, Check], all_of: Iterable[str] = ()) -> Check:
         _is_table(name, value)
         for key in needed:
             if key not in value:
-                raise MisfitError(f"its entry {name} has no {key!r}")
+                raise MisfitError(f"its entry {name} has no {shown(key)}")
         for key, part in known.items():
             if key in value:
                 part(f"{name}.{key}".lstrip("."), value[key])
