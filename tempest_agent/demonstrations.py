@@ -175,8 +175,8 @@ def _check_file(path: Path, dataset_id: str) -> None:
 
 def _foreign(dataset_id: str, why: str) -> UserError:
     return UserError(
-        f"the data set {shown(dataset_id)} is not read: {why}, which tempest-agent demonstrate never "
-        "writes; record it again"
+        f"the data set {shown(dataset_id)} is not read: {why}, which tempest-agent demonstrate "
+        "never writes; record it again"
     )
 
 
