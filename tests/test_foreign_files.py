@@ -11,7 +11,7 @@ import struct
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,21 +61,6 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def resume(path: Path) -> Trainer:
     return Trainer.resume(path, games=lambda c: FakeGames(c.run.num_envs, 7), teacher=FakeTeacher())
-
-
-READERS: tuple[Callable[[Path], Any], ...] = (load_policy, HybridDQN.load, resume)
-
-
-def refused(path: Path, *words: str) -> None:
-    """Every reader says in a short line what is wrong."""
-    for read in READERS:
-        with pytest.raises(UserError) as caught:
-            read(path)
-        text = str(caught.value)
-        assert str(path) in text
-        assert len(text) < 700
-        for word in words:
-            assert word in text
 
 
 # What is no checkpoint.
@@ -136,13 +121,11 @@ def test_a_whole_file_of_others_is_not_taken_for_damage(
 
 # What is in a checkpoint.
 
-DEEP: list[Any] = []
-for _ in range(100_000):
-    DEEP = [DEEP]
 SHARED: list[Any] = ["x"] * 10
 for _ in range(12):
     SHARED = [SHARED] * 10
 
+BIAS = ("learner", "average", "value_head.bias")
 WRONG: dict[str, tuple[tuple[str, ...], Any]] = {
     "step nan": (("step",), float("nan")),
     "step infinite": (("step",), float("inf")),
@@ -157,11 +140,9 @@ WRONG: dict[str, tuple[tuple[str, ...], Any]] = {
     "config section": (("config", "run"), [1]),
     "config value": (("config", "run", "num_envs"), torch.zeros(2)),
     "config name": (("config", "run", "nonsense"), 5),
-    "config deep": (("config", "run", "name"), DEEP),
     "config shared": (("config", "network", "hidden"), SHARED),
     "config giant network": (("config", "network", "hidden"), [10**9, 10**9]),
-    "config giant replay": (("config", "replay", "capacity"), 2**61),
-    "config giant games": (("config", "run", "num_envs"), 10**12),
+    "config games": (("config", "run", "num_envs"), 10**12),
     "layout negative": (("layout", "num_features"), -6),
     "layout giant": (("layout", "num_features"), 10**7),
     "layout list": (("layout",), [1]),
@@ -170,26 +151,23 @@ WRONG: dict[str, tuple[tuple[str, ...], Any]] = {
     "layout lane": (("layout", "lane_position"), 6),
     "learner none": (("learner",), None),
     "weights list": (("learner", "average"), [1]),
-    "weight nan": (("learner", "average", "value_head.bias"), torch.full((37,), float("nan"))),
-    "weight shape": (("learner", "average", "value_head.bias"), torch.zeros(3)),
-    "weight type": (("learner", "average", "value_head.bias"), torch.zeros(37).double()),
-    "weight complex": (("learner", "average", "value_head.bias"), torch.zeros(37) * 1j),
-    "weight view": (("learner", "average", "value_head.bias"), torch.zeros(1).expand(37)),
-    "weight sparse": (("learner", "average", "value_head.bias"), torch.zeros(37).to_sparse()),
-    "weight meta": (("learner", "average", "value_head.bias"), torch.zeros(37, device="meta")),
-    "weight parameter": (
-        ("learner", "average", "value_head.bias"), torch.nn.Parameter(torch.zeros(37)),
-    ),
+    "weight nan": (BIAS, lambda old: old * float("nan")),
+    "weight shape": (BIAS, torch.zeros(3)),
+    "weight type": (BIAS, torch.Tensor.double),
+    "weight complex": (BIAS, lambda old: old * 1j),
+    "weight view": (BIAS, lambda old: torch.zeros(1).expand(len(old))),
+    "weight sparse": (BIAS, torch.Tensor.to_sparse),
+    "weight meta": (BIAS, lambda old: torch.zeros(len(old), device="meta")),
+    "weight parameter": (BIAS, torch.nn.Parameter),
     "giant view": (("x",), torch.zeros(1).expand(10**12)),
-    "text": (("x",), "x" * 100_000_000),
+    "text": (("x",), "x" * 20_000_000),
     "bytes": (("x",), bytearray(5)),
     "set": (("x",), {1}),
     "complex": (("x",), 1j),
     "key": (("x",), {(1, 2): 3}),
-    "deep": (("x",), DEEP),
     "shared": (("x",), SHARED),
     "schema": (("schema",), SHARED),
-    "format": (("format",), DEEP),
+    "format": (("format",), SHARED),
     "random": (("random", "numpy", "state", "pos"), 10**9),
     "python's random": (("random", "python"), (3, (1, 2), None)),
     "stream": (("replay", "random", "state", "inc"), -1),
@@ -204,9 +182,9 @@ WRONG: dict[str, tuple[tuple[str, ...], Any]] = {
 
 
 def changed(tree: Any, place: tuple[Any, ...], value: Any) -> Any:
-    """``tree`` with another value at ``place``; the rest is shared."""
+    """``tree`` with another value, or one made of the old, at ``place``; the rest is shared."""
     if not place:
-        return value
+        return value(tree) if callable(value) else value
     tree = copy.copy(tree)
     if isinstance(tree, tuple):
         tree = list(tree)
@@ -219,13 +197,42 @@ def changed(tree: Any, place: tuple[Any, ...], value: Any) -> Any:
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_a_wrong_entry_is_refused_by_every_reader(
-    what: str, tmp_path: Path, content: dict[str, Any]
-) -> None:
+def test_a_wrong_entry_is_refused(what: str, tmp_path: Path, content: dict[str, Any]) -> None:
     path = tmp_path / "step_800.pt"
     place, value = WRONG[what]
     torch.save(changed(content, place, value), path)
-    refused(path)
+    with pytest.raises(UserError, match=str(path)) as caught:
+        read_checkpoint(path)
+    assert not isinstance(caught.value, DamagedCheckpointError)
+    assert len(str(caught.value)) < 700
+
+
+def test_every_reader_refuses(tmp_path: Path, content: dict[str, Any]) -> None:
+    path = tmp_path / "step_800.pt"
+    torch.save({**content, "owed": "x"}, path)
+    for read in (load_policy, HybridDQN.load, resume):
+        with pytest.raises(UserError, match=r"its entry owed is 'x', not a whole number"):
+            read(path)
+
+
+def test_a_run_that_cannot_fit_is_refused_before_it_is_made(
+    tmp_path: Path, content: dict[str, Any]
+) -> None:
+    path = tmp_path / "step_800.pt"
+    torch.save(changed(content, ("config", "replay", "capacity"), 2**61), path)
+    with pytest.raises(UserError, match=r"replay\.capacity=\d+: set it lower"):
+        resume(path)
+
+
+def test_lists_nested_without_end_are_refused(tmp_path: Path) -> None:
+    """``torch.save`` itself cannot write them."""
+    path = tmp_path / "deep.pt"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", b"\x80\x02" + b"]" * 100_000 + b"a" * 99_999 + b".")
+        archive.writestr("archive/version", "3\n")
+        archive.writestr("archive/byteorder", "little")
+    with pytest.raises(ForeignFileError, match="nested over"):
+        read_checkpoint(path)
 
 
 @pytest.mark.parametrize("name", RUN)
@@ -272,15 +279,15 @@ def test_whatever_an_entry_is_it_is_checked_without_another_error(content: dict[
     ]  # fmt: skip
     draw = random.Random(0)
     everything = list(places(content))
-    refusals = 0
+    refusals = []
     for _ in range(500):
         wrong = changed(content, draw.choice(everything), draw.choice(values))
         try:
             check_content(wrong)
         except MisfitError as error:
-            refusals += 1
-            assert len(str(error)) < 500
-    assert refusals > 250
+            refusals.append(str(error))
+    assert len(refusals) > 250
+    assert max(map(len, refusals)) < 500
     check_content(copy.copy(content))
 
 
@@ -289,10 +296,12 @@ def test_whatever_an_entry_is_it_is_checked_without_another_error(content: dict[
 
 def bomb(path: Path, name: str, size: int, declared: int | None = None) -> None:
     """An archive with ``size`` zeros, ``declared`` as another number of bytes."""
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open(name, "w", force_zip64=True) as entry:
-            for _ in range(size // 2**20):
-                entry.write(bytes(2**20))
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open(name, "w", force_zip64=True) as entry,
+    ):
+        for _ in range(size // 2**20):
+            entry.write(bytes(2**20))
     if declared is not None:
         data = bytearray(path.read_bytes())
         for sign, at in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):
@@ -368,7 +377,7 @@ def test_a_directory_that_lies_is_not_believed(tmp_path: Path) -> None:
     np.savez(path, codes=np.arange(100))
     assert read_arrays(path, {"codes": 800}, 800)["codes"].sum() == 4950
     with pytest.raises(ArchiveError, match="needs at most 700"):
-        read_arrays(path, {"codes": 700}, 10**6 - 10**6 + 700)
+        read_arrays(path, {"codes": 700}, 700)
     assert read_arrays(path, {"other": 800}, 800) == {}
     for declared in (10, 1000, 2**31):
         bomb(path, "codes.npy", 2**20, declared)
@@ -380,8 +389,8 @@ def test_a_directory_that_lies_is_not_believed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("descr", "shape"),
     [
-        ("|u1", (10**15,)), ("|u1", (2**40, 2**40)), ("|u1", (-1,)), ("|O", (1,)), ("<U0", (10**12,)),
-        ("|V8", (1,)), ("<f8", (3,)), ("<M8[s]", (1,)), ("|S0", (10**12,)),
+        ("|u1", (10**15,)), ("|u1", (2**40, 2**40)), ("|u1", (-1,)), ("|O", (1,)),
+        ("<U0", (10**12,)), ("|V8", (1,)), ("<f8", (3,)), ("<M8[s]", (1,)), ("|S0", (10**12,)),
     ],
 )  # fmt: skip
 def test_an_array_is_as_large_as_it_says(
@@ -470,7 +479,7 @@ def test_a_data_set_makes_no_environment(data_set: Path, tmp_path: Path) -> None
     for missing in (["observation_space"], ["action_space"], ["observation_space", "action_space"]):
         wrong = {key: value for key, value in metadata.items() if key not in missing}
         file.write_text(json.dumps({**wrong, "env_spec": json.dumps(spec)}))
-        with pytest.raises(UserError, match="foreign-v0.* is not read"):
+        with pytest.raises(UserError, match=r"foreign-v0.* is not read"):
             load_demonstrations("foreign-v0", 1, 0)
     assert not (tmp_path / "executed").exists()
     assert minari.__version__

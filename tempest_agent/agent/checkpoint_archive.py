@@ -21,9 +21,10 @@ from tempest_agent.errors import UserError
 
 from .file_kinds import kind_of_archive
 
-LARGEST_STRUCTURE = 16_000_000
-"""Bytes of everything but the tensors; a run of many ranks takes a hundredth."""
-MOST_VALUES = 1_000_000
+LARGEST_STRUCTURE = 2**26
+"""Bytes of everything but the tensors: twice what a long run of the shortest games takes."""
+MOST_PARTS = 4_000_000
+"""Lists, tables, tensors and references in it, which take about 100 bytes each."""
 DEEPEST = 24
 LONGEST_TEXT = 100_000
 LARGEST_WHOLE = 2**128
@@ -38,6 +39,7 @@ _INSTRUCTIONS = frozenset((
 ))  # fmt: skip
 """Of those that a pickle may hold, the ones that ``torch.save`` makes of tensors and plain
 values."""
+_PARTS = frozenset(("MARK", "EMPTY_DICT", "EMPTY_LIST", "REDUCE", "BINPUT", "LONG_BINPUT"))
 _NAMES = frozenset(
     {"collections OrderedDict", "_codecs encode", "torch.storage UntypedStorage"}
     | {f"torch._utils _rebuild_tensor_v{version}" for version in (2, 3)}
@@ -70,10 +72,10 @@ def load_plain(path: Path) -> Any:
         OSError, RuntimeError, ...: what reading a damaged file ends in.
     """
     try:
-        _look_through(path)
+        instructions = _look_through(path)
         tree = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
-        # A tensor may be there twice.
-        _Budget(2 * path.stat().st_size).take(tree, 0)
+        # A value may be there twice; what has more of them than that has lists that share lists.
+        _Budget(2 * instructions, 2 * path.stat().st_size).take(tree, 0)
     except ArchiveError as error:
         raise ForeignFileError(no_checkpoint(path, f": {error}")) from error
     return tree
@@ -90,8 +92,12 @@ def in_memory(value: Any) -> Any:
     return value
 
 
-def _look_through(path: Path) -> None:
-    """``ArchiveError`` for an archive that no checkpoint is, before anything of it is made."""
+def _look_through(path: Path) -> int:
+    """The number of instructions in the archive, which may be carried out.
+
+    Raises:
+        ArchiveError: no checkpoint has them.
+    """
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
         structures = [name for name in names if name.endswith("/data.pkl")]
@@ -100,13 +106,17 @@ def _look_through(path: Path) -> None:
         if sizes(archive, packed=False)[structures[0]] > LARGEST_STRUCTURE:
             raise ArchiveError(f"it holds over {LARGEST_STRUCTURE:,} bytes besides its tensors")
         instructions = archive.read(structures[0])
-    for count, (instruction, argument, _) in enumerate(pickletools.genops(instructions)):
-        if count > MOST_VALUES:
-            raise ArchiveError(f"it holds over {MOST_VALUES:,} values")
-        if instruction.name not in _INSTRUCTIONS:
+    count = parts = 0
+    for instruction, argument, _ in pickletools.genops(instructions):
+        count += 1
+        parts += instruction.name in _PARTS
+        if parts > MOST_PARTS:
+            raise ArchiveError(f"it holds over {MOST_PARTS:,} lists and tables")
+        if instruction.name not in _INSTRUCTIONS or (
+            instruction.name == "GLOBAL" and not _is_known(str(argument))
+        ):
             raise ArchiveError("it holds more than tensors and plain values")
-        if instruction.name == "GLOBAL" and not _is_known(str(argument)):
-            raise ArchiveError("it holds more than tensors and plain values")
+    return count
 
 
 def _is_known(name: str) -> bool:
@@ -117,16 +127,14 @@ def _is_known(name: str) -> bool:
 class _Budget:
     """What may still come in a tree."""
 
-    def __init__(self, size: int) -> None:
-        self._values, self._bytes = MOST_VALUES, size
+    def __init__(self, values: int, size: int) -> None:
+        self._values, self._bytes = values, size
 
     def take(self, value: Any, depth: int) -> None:
         """Raises ``ArchiveError`` for ``value`` if it is too much, or not plain."""
         self._values -= 1
         if self._values < 0 or depth > DEEPEST:
-            raise ArchiveError(
-                f"it holds over {MOST_VALUES:,} values, or lists nested over {DEEPEST} deep"
-            )
+            raise ArchiveError(f"it holds lists nested over {DEEPEST} deep or shared by others")
         if isinstance(value, Tensor):
             self._take_tensor(value)
         elif isinstance(value, dict):

@@ -265,8 +265,10 @@ def _space(name: str, value: Any) -> None:
     }
     parts = kinds[value["kind"]]
     _record(parts, all_of=parts)(name, value)
-    if value["kind"] == "box" and value["low"].shape != value["high"].shape:
-        raise MisfitError(f"the ends of its entry {name} have different shapes")
+    if value["kind"] == "box":
+        low, high = value["low"], value["high"]
+        if low.shape != high.shape or not bool((low.double() <= high.double()).all()):
+            raise MisfitError(f"the ends of its entry {name} do not fit each other")
 
 
 def _ends(dtypes: str) -> Check:
@@ -332,9 +334,17 @@ def _python(name: str, value: Any) -> None:
 _RANDOM = _record({"torch": _array("uint8", None), "numpy": _NUMPY, "python": _python})
 
 _SCALAR = _array("float16 bfloat16 float32 float64 int64 int32")
+
+
+def _sum(name: str, value: Any) -> None:
+    _list_of(lambda *_: None, 2)(name, value)
+    _SCALAR(f"{name}[0]", value[0])
+    _either(_any_number, _SCALAR)(f"{name}[1]", value[1])
+
+
 _FIGURES = _record(
     {
-        "sums": _table_of(_list_of(_either(_any_number, _SCALAR), 2)),
+        "sums": _table_of(_sum),
         **dict.fromkeys(("totals", "highest", "lowest"), _table_of(_SCALAR)),
     },
     all_of=("sums", "totals", "highest", "lowest"),

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tempest_agent.config import ConfigError, from_dict
+from tempest_agent.config import from_dict
 from tempest_agent.errors import UserError, one_line
 
 from .checkpoint import read_checkpoint
 from .checkpoint_schema import PLAYER, RUN, require_entries
 from .networks import Layout
 from .policies import policy_name
+from .run_checkpoints import MISFITS
 from .space_data import space_from
 from .vec_env import action_space, observation_space
 
@@ -53,7 +54,7 @@ def load_model(
                 "environment like that one"
             )
         _fill(model, content, kwargs)
-    except (KeyError, TypeError, RuntimeError, ConfigError) as error:
+    except MISFITS as error:
         raise UserError(
             f"{path} does not fit this version of tempest-agent or the arguments given "
             f"({one_line(error)}); use the version and settings that wrote it"

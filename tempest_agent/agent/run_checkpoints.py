@@ -11,7 +11,6 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from tempest_agent.config import ConfigError
 from tempest_agent.errors import UserError, one_line
 from tempest_agent.run_directory import publish
 from tempest_agent.system_errors import machine_failure
@@ -28,6 +27,9 @@ from .checkpoint_schema import RUN, require_entries
 BEST, GOOD = "best.pt", "good.pt"
 """Copies of the checkpoint whose teacher-free games scored most, and of the last one without
 symptoms."""
+
+MISFITS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What comes of content that is checked, and does not fit what it is loaded into."""
 
 log = logging.getLogger("tempest_agent")
 
@@ -62,7 +64,7 @@ def fitting(path: Path) -> Iterator[None]:
     """Say of what is wrong with the content of a checkpoint that it is the checkpoint's."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, RuntimeError, ConfigError) as error:
+    except MISFITS as error:
         if machine_failure(error) is not None:
             raise
         raise UserError(
