@@ -88,6 +88,7 @@ class Progress(ClosedByWith):
         self._start = self._done = done
         self._recent.clear()
         if self._bar is not None:
+            self._bar.initial = 0  # Of what the bar draws when it is reset.
             self._bar.reset()
             self._bar.initial = self._bar.n = self._bar.last_print_n = done
 

@@ -124,7 +124,7 @@ def _no_cluster(address: str, error: Exception) -> UserError:
 def _init(ray: Any, address: str, **options: Any) -> None:
     """``ray.init``, of which every failure is a ``UserError``."""
     slow = threading.Timer(
-        SLOW_SECONDS, log.warning, ("waiting for Ray, up to %d minutes ...", (START_SECONDS // 60,))
+        SLOW_SECONDS, log.warning, ("waiting for Ray, up to %d minutes ...", START_SECONDS // 60)
     )
     slow.daemon = True
     slow.start()

@@ -114,7 +114,7 @@ def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-@pytest.mark.parametrize(("window", "end"), [(30.0, "waiting"), (100.0, "2/s, 9 min 40 s left")])
+@pytest.mark.parametrize(("window", "end"), [(30.0, "waiting"), (100.0, "1.6/s, 9 min 40 s left")])
 def test_a_longer_window_looks_farther_back(clock: Clock, window: float, end: str) -> None:
     stream = io.StringIO()
     with Progress(1_000, "ticks", "eval", stream=stream, window=window) as progress:

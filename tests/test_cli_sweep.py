@@ -143,30 +143,33 @@ class Pretended:
 
 def test_a_run_that_a_killed_sweep_left_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "LocalProcesses", Pretended)
+    again = ("sweep", "smoke", "--seeds", "1")
+    assert run(*again).exit_code == 0
     left = Path("sweeps/smoke/base/seed1")
-    left.mkdir(parents=True)
+    left.mkdir()
     lock = RunLock(left)
     plain = session.is_locked
     asked: list[Path] = []
 
-    def is_locked(run: Path) -> bool:
-        asked.append(run)
+    def is_locked(folder: Path) -> bool:
+        asked.append(folder)
         if len(asked) == 3:
             lock.release()
-        return plain(run)
+        return plain(folder)
 
     monkeypatch.setattr(session, "is_locked", is_locked)
     monkeypatch.setattr(session, "POLL_SECONDS", 0.0)
-    result = run("sweep", "smoke", "--seeds", "1")
+    left.with_suffix(".eval.json").unlink()
+    result = run(*again)
     assert result.exit_code == 0, result.stderr
     assert asked == [left.absolute()] * 3
     assert result.stderr.count("waiting for the end of base/seed1,") == 1
-    # Not for ever: somebody else may train it, which the run's own lock tells.
-    lock = RunLock(left)
-    Path("sweeps/smoke/base/seed1.eval.json").unlink()
+    # Not for ever, if it is somebody else who trains it.
     monkeypatch.setattr(session, "SAVING_SECONDS", 0.0)
+    left.with_suffix(".eval.json").unlink()
+    lock = RunLock(left)
     try:
-        assert run("sweep", "smoke", "--seeds", "1").exit_code == 0
+        assert run(*again).exit_code == 0
     finally:
         lock.release()
 

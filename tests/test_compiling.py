@@ -55,6 +55,32 @@ def test_only_the_first_start_says_that_it_compiles(tmp_path: Path) -> None:
     assert start(calls) == "compiling the simulator (once, about a minute) ...\n"
 
 
+def test_code_is_that_of_all_the_sources_it_was_built_from(tmp_path: Path) -> None:
+    """Those too that lie in a third folder, and are reached through a second function."""
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "player").mkdir()
+    (tmp_path / "rules" / "__init__.py").touch()
+    constant = tmp_path / "rules" / "constant.py"
+    (tmp_path / "rules" / "add.py").write_text(
+        "from tempest_agent.envs.arcade.compiled import rule\n"
+        "from rules.constant import MORE\n\n\n"
+        "@rule\ndef add(one):\n    return one + MORE\n"
+    )
+    (tmp_path / "player" / "play.py").write_text(
+        "from tempest_agent.envs.arcade.compiled import kernel\n"
+        "from rules.add import add\n\n\n"
+        "@kernel\ndef play(one):\n    return add(one)\n"
+    )
+    places = os.pathsep.join(map(str, (tmp_path, tmp_path / "player")))
+    environment = {**os.environ, "TEMPEST_AGENT_CACHE": str(tmp_path / "cache")}
+    environment["PYTHONPATH"] = places
+    command = [sys.executable, "-c", "import play; print(play.play(1))"]
+    for more in (1, 20):  # Of another length, which Python notices too.
+        constant.write_text(f"MORE = {more}\n")
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        assert done.stdout == f"{1 + more}\n"
+
+
 @rule
 def weighted(value: int, weight: int) -> int:
     return value * 10 + weight

@@ -172,7 +172,7 @@ def test_a_slow_start_is_told(
                 time.sleep(0.01)
 
     connect(Slow(), "auto", 0)
-    assert [record.message for record in caplog.records] == ["waiting for Ray, up to 3 minutes ..."]
+    assert caplog.messages == ["waiting for Ray, up to 3 minutes ..."]
 
 
 def test_ray_has_more_time_than_by_default(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -114,9 +114,8 @@ def sum_kernel(function: F) -> F:
 
 
 def _kept_on_disk(function: F, options: dict[str, Any]) -> F:
-    source = Path(inspect.getfile(function)).resolve().parent
     compiled: F = numba.njit(**options)(function)
-    cache = CodeCache(function, _digest(source))
+    cache = CodeCache(function, _digest(_folders(function)))
     cast(Any, compiled)._cache = cache
     if cache.is_empty:
         _announcer.not_on_disk.add(function)
@@ -135,14 +134,31 @@ clear: Callable[[Any], None] = cast(Any, intrinsic(_clear))
 """Set every byte of a record to 0 (compiled code only)."""
 
 
+def _folders(function: Callable[..., Any]) -> frozenset[Path]:
+    """Those of everything that a kernel may have been built from, with all below them."""
+    rules = [each for each in function.__globals__.values() if isinstance(each, CPUDispatcher)]
+    sources = [function, *(rule.py_func for rule in rules)]
+    found = frozenset(Path(inspect.getfile(each)).resolve().parent for each in sources)
+    if found == {_RULES}:
+        return found
+    envs = _RULES.parent
+    return frozenset(each for each in found if envs not in each.parents) | {envs}
+
+
 @functools.cache
-def _digest(source: Path) -> str:
-    """Of everything that a kernel in the folder ``source`` may have been built from."""
+def _digest(folders: frozenset[Path]) -> str:
     bounds_checked: Any = cast(Any, numba.config).BOUNDSCHECK
     digest = hashlib.sha256(f"{numba.__version__} {bounds_checked}".encode())
-    folders = {_RULES} if source == _RULES else {_RULES.parent, source}
-    for folder in sorted(folders):
-        for file in sorted(folder.rglob("*")):
-            if file.suffix in {".py", ".json"}:
-                digest.update(file.read_bytes())
+    for each in sorted(map(_contents, folders)):
+        digest.update(each)
     return digest.hexdigest()[:16]
+
+
+@functools.cache
+def _contents(folder: Path) -> bytes:
+    """A digest of the sources in ``folder``."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.suffix in {".py", ".json"}:
+            digest.update(file.read_bytes())
+    return digest.digest()
