@@ -119,7 +119,11 @@ class GameHistory:
 
     def _free_figures(self) -> dict[str, float]:
         games = np.array(self._free_games)
-        figures = {"teacher_free_score": float(np.mean(games[-RECENT_GAMES:, 1]))}
+        recent = games[-RECENT_GAMES:, 1]
+        figures = {
+            "teacher_free_score": float(np.mean(recent)),
+            "teacher_free_score_spread": float(np.std(recent)),
+        }
         for name, width in WINDOWS.items():
             inside = games[games[:, 0] > self.frames - width]
             if len(inside):

@@ -97,6 +97,12 @@ def _learner_problems(config: Config) -> Iterator[tuple[bool, str]]:
         "dueling, noisy and learner.loss at their defaults",
     )
     yield (
+        learner.target_clip == 0 and learner.loss in ("c51", "hl_gauss"),
+        f"learner.loss={learner.loss} spreads its {learner.value_bins} bins between both "
+        "learner.target_clip, and that is 0, no clamp; set learner.target_clip to what no return "
+        "exceeds, as closely as you can",
+    )
+    yield (
         learner.trace == "retrace" and learner.loss in ("c51", "iqn"),
         f"learner.trace=retrace corrects expected values, which learner.loss={learner.loss} does "
         "not learn from; use huber, squared or hl_gauss",
