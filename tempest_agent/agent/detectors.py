@@ -13,7 +13,7 @@ from statistics import fmean, median
 
 from tempest_agent.config import GuardConfig
 
-from .series import LEAST_DECISIONS, Facts, Series, reward_size, scatter
+from .series import LEAST_DECISIONS, UNKNOWN, Facts, Series, reward_size, scatter
 
 LEAST_EXCESS = 5.0
 """The highest Q-value may grow as it likes up to this many times the value scale."""
@@ -132,19 +132,15 @@ def swinging_gradients(series: Series, facts: Facts, guard: GuardConfig) -> str 
 
 
 def clipped_gradients(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """Gradients have outgrown the clipping within a few lines.
+    """Gradients have outgrown the clipping from one line to the next.
 
     One that takes off the same share for long changes nothing: the steps of AdamW do not depend on
     the size of the gradient, which is that of the values and so of the rewards.
     """
-    norm, ratios = series.last("grad_norm"), series.values("clip_ratio")
-    if not ratios or not series.last("clip_ratio") < guard.clip_ratio:
-        return None
-    if ratios[-1] * guard.gradient_swing < max(ratios):
-        return (
-            f"clipping leaves {ratios[-1]:.1%} of the gradient (mean norm {norm:.3g}), and left "
-            f"{max(ratios):.1%} a few lines ago"
-        )
+    *_, before, now = UNKNOWN, UNKNOWN, *series.values("clip_ratio")
+    if now < guard.clip_ratio and now * guard.gradient_swing < before:
+        norm = series.last("grad_norm")
+        return f"clipping leaves {now:.2%} of the gradient (mean norm {norm:.3g}), not {before:.2%}"
     return None
 
 

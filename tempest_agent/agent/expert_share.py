@@ -21,22 +21,22 @@ BY_FRAMES, BY_PERFORMANCE, RAISED = range(3)
 """Why the share is what it is: the numbers in the metrics."""
 
 
-def part_of(score: float, teacher_score: float) -> float:
-    """How much of the teacher's score the student has; 1 where both are equal.
+def part_of(score: float, teacher_score: float, goal: float) -> float:
+    """Return how much ``score`` is of the part ``goal`` of the teacher's score.
 
     Where both are negative, twice the teacher's score is half as good.
     """
     if teacher_score > 0.0:
-        return score / teacher_score
-    return teacher_score / score if score < 0.0 else math.inf
+        return score / (goal * teacher_score)
+    return teacher_score / (goal * score) if score < 0.0 else math.inf
 
 
 class ExpertShare:
     """The share of segments that the teacher gets.
 
     With s the teacher-free score, T the teacher's and g ``expert_ratio_goal``, the share by
-    performance is ``start + (floor - start) * min(1, p / g)``, p being ``part_of(s, T)``, and the
-    lowest such value so far counts.  A rise of ``expert_ratio_rise`` begins when s has lost
+    performance is ``start + (floor - start) * min(1, part_of(s, T, g))``, and the lowest such
+    value so far counts.  A rise of ``expert_ratio_rise`` begins when s has lost
     ``expert_ratio_drop`` of the size of the best, and ends when it has won half of that back or
     after ``expert_ratio_rise_steps`` decisions.  No other begins within as many decisions after its
     end, and s itself becomes the best if it has not recovered.
@@ -68,7 +68,7 @@ class ExpertShare:
             return
         if score is None or games < FEWEST_GAMES:
             return
-        reached = part_of(score, teacher_score) / teacher.expert_ratio_goal
+        reached = part_of(score, teacher_score, teacher.expert_ratio_goal)
         fall = teacher.expert_ratio_floor - teacher.expert_ratio_start
         share = teacher.expert_ratio_start + fall * min(1.0, max(0.0, reached))
         self.lowest = min(self.lowest, share)

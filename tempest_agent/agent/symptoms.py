@@ -83,9 +83,9 @@ DISEASES: dict[str, Disease] = {
     ),
     "clipped_gradients": Disease(
         clipped_gradients,
-        "errors far larger than the clipping was chosen for",
-        "lower game.reward_scale, or raise learner.max_grad_norm if values are sound",
-        ("learning_rate", "accumulation"),
+        "errors that are suddenly far larger, such as those of diverging values or other rewards",
+        "see the other symptoms; lower learner.learning_rate, or learner.loss=huber",
+        (),
     ),
     "dead_spinner": Disease(
         dead_spinner,
