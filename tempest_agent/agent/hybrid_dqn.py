@@ -73,8 +73,9 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             autoreset) or of SB3, or ``GamesVecEnv``.  Observations are a ``Box``; actions a
             ``Dict`` or ``Tuple`` of one ``Discrete`` and one bounded ``Box`` with one number.
             None only for ``load``.
-        learning_rate: step size of AdamW, constant; or a function of the progress remaining
-            (1 at the start, 0 at the end of ``learn``), kept as a table of 1,001 places.
+        learning_rate: step size of AdamW, constant unless ``config`` is a tree that names a
+            schedule; or a function of the progress remaining (1 at the start, 0 at the end of
+            ``learn``), kept as a table of 1,001 places.
         buffer_size: decisions that the replay keeps.
         learning_starts: decisions before the first update.
         batch_size: rows of an update.

@@ -46,7 +46,7 @@ def check_together(config: Config) -> None:
         (
             exploration.epsilon_min > exploration.epsilon_max,
             f"exploration.epsilon_min={exploration.epsilon_min} is above "
-            f"exploration.epsilon_max={exploration.epsilon_max}; swap them",
+            f"exploration.epsilon_max={exploration.epsilon_max}; swap them, or set both",
         ),
         (
             replay.capacity < run.num_envs * (longest + 2),
