@@ -46,20 +46,24 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "teacher": {"name": "none"},
     "exploration": {"epsilon_max": 0.05, "epsilon_min": 0.05, "hold_max": 1},
     "replay": {"learning_starts": 1_000},
-    "learner": {"target_clip": 1e6, "imitation": "none"},
+    "learner": {"target_clip": 0.0, "imitation": "none", "learning_rate_schedule": "constant"},
 }
-"""What differs from the configuration's own defaults where none is given."""
+"""What differs from the configuration's own defaults in all that a user does not name; a whole
+configuration names everything."""
+
+Source = Config | Mapping[str, Any] | str | Path | None
+"""What ``HybridDQN(config=...)`` takes."""
 
 RateSchedule = Callable[[float], float]
 """Progress remaining, from 1 at the start of training to 0, to a step size."""
 
 
-def base_config(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
+def base_config(config: Source) -> Config:
     """The configuration that arguments are put on top of.
 
     Args:
-        config: one, a tree of settings, the name or path of a file, or None for the defaults of
-            use as a library.
+        config: a whole one, itself or as the name or path of a file; or a tree of some settings
+            (None is an empty one), the rest of which are the defaults of use as a library.
 
     Raises:
         UserError: an unknown setting, a bad value, or no such file.
@@ -74,17 +78,22 @@ def base_config(config: Config | Mapping[str, Any] | str | Path | None) -> Confi
         )
     if isinstance(config, str | Path):
         return load_config(config)
-    base = from_dict(DEFAULTS)
     if config is not None and not isinstance(config, Mapping):
         raise ConfigError(
             f"config={shown(config)} must be a map of settings ({{'learner': {{...}}}}), a Config, "
             "or the name or path of a file"
         )
-    return base if config is None else from_dict(config, base)
+    return from_dict(config or {}, from_dict(DEFAULTS))
+
+
+def _tree_names(config: Source, section: str, key: str) -> bool:
+    """Return whether ``config`` is a tree in which the setting is named."""
+    return isinstance(config, Mapping) and key in config.get(section, {})
 
 
 def with_arguments(
     config: Config,
+    source: Source,
     arguments: Mapping[str, Any],
     policy_kwargs: Mapping[str, Any] | None,
     num_envs: int,
@@ -94,6 +103,7 @@ def with_arguments(
 
     Args:
         config: everything that is not given.
+        source: what ``config`` was made from.
         arguments: those of ``KEYS``, ``learning_rate``, ``exploration_final_eps`` and ``device``.
         policy_kwargs: settings of the network; ``net_arch`` is SB3's name for ``hidden``.
         num_envs: environments side by side.
@@ -122,7 +132,8 @@ def with_arguments(
     if "learning_rate" in given:
         rate = given["learning_rate"]
         tree["learner"]["learning_rate"] = rate(1.0) if callable(rate) else rate
-        tree["learner"]["learning_rate_schedule"] = "constant"
+        if not _tree_names(source, "learner", "learning_rate_schedule"):
+            tree["learner"]["learning_rate_schedule"] = "constant"
     if "exploration_final_eps" in given:
         final = given["exploration_final_eps"]
         tree["exploration"] |= {"epsilon_max": final, "epsilon_min": final}
@@ -201,13 +212,21 @@ def check_others(
         raise UserError(one_line(error)) from error
 
 
-def checked_fraction(value: float | None) -> float | None:
-    """``exploration_fraction`` as it came.
+def fraction_of(value: float | None, config: Source) -> float | None:
+    """Return the share of ``learn`` over which exploration falls, None where ``config`` says it.
+
+    Args:
+        value: the share given by name, which wins.
+        config: as the user gave it.
 
     Raises:
         UserError: not from 0 to 1.
     """
-    if value is not None and not (isinstance(value, Real) and 0.0 <= value <= 1.0):
+    if value is None:
+        said = not isinstance(config, Mapping | None)
+        said = said or _tree_names(config, "exploration", "epsilon_steps")
+        return None if said else EXPLORATION_FRACTION
+    if not (isinstance(value, Real) and 0.0 <= value <= 1.0):
         raise UserError(
             f"exploration_fraction={shown(value)} is a share of learn(total_timesteps); give a "
             "number from 0 to 1"

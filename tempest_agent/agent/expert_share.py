@@ -9,6 +9,7 @@ imitation learning to no-regret online learning".)
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from tempest_agent.config import TeacherConfig
@@ -20,15 +21,25 @@ BY_FRAMES, BY_PERFORMANCE, RAISED = range(3)
 """Why the share is what it is: the numbers in the metrics."""
 
 
+def part_of(score: float, teacher_score: float, goal: float) -> float:
+    """Return how much ``score`` is of the part ``goal`` of the teacher's score.
+
+    Where both are negative, twice the teacher's score is half as good.
+    """
+    if teacher_score > 0.0:
+        return score / (goal * teacher_score)
+    return teacher_score / (goal * score) if score < 0.0 else math.inf
+
+
 class ExpertShare:
     """The share of segments that the teacher gets.
 
     With s the teacher-free score, T the teacher's and g ``expert_ratio_goal``, the share by
-    performance is ``start + (floor - start) * min(1, s / (g * T))``, and the lowest such value so
-    far counts.  A rise of ``expert_ratio_rise`` begins when s is below
-    ``(1 - expert_ratio_drop) * best`` and ends when s is above ``(1 - expert_ratio_drop / 2) *
-    best`` or after ``expert_ratio_rise_steps`` decisions.  No other begins within as many decisions
-    after its end, and s itself becomes the best if it has not recovered.
+    performance is ``start + (floor - start) * min(1, part_of(s, T, g))``, and the lowest such
+    value so far counts.  A rise of ``expert_ratio_rise`` begins when s has lost
+    ``expert_ratio_drop`` of the size of the best, and ends when it has won half of that back or
+    after ``expert_ratio_rise_steps`` decisions.  No other begins within as many decisions after its
+    end, and s itself becomes the best if it has not recovered.
 
     Args:
         teacher: the settings.
@@ -57,20 +68,20 @@ class ExpertShare:
             return
         if score is None or games < FEWEST_GAMES:
             return
-        reached = score / max(teacher.expert_ratio_goal * teacher_score, 1e-9)
+        reached = part_of(score, teacher_score, teacher.expert_ratio_goal)
         fall = teacher.expert_ratio_floor - teacher.expert_ratio_start
         share = teacher.expert_ratio_start + fall * min(1.0, max(0.0, reached))
         self.lowest = min(self.lowest, share)
         best = score if self.best is None else self.best
         if self.raised:
-            recovered = score >= (1.0 - teacher.expert_ratio_drop / 2.0) * best
+            recovered = score >= best - teacher.expert_ratio_drop / 2.0 * abs(best)
             if recovered or step >= self.turn:
                 self.raised = False
                 self.turn = step + teacher.expert_ratio_rise_steps
                 self.best = best if recovered else score
             return
         self.best = max(best, score)
-        if score < (1.0 - teacher.expert_ratio_drop) * best and step >= self.turn:
+        if score < best - teacher.expert_ratio_drop * abs(best) and step >= self.turn:
             self.raised = True
             self.rises += 1
             self.turn = step + teacher.expert_ratio_rise_steps

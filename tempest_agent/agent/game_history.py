@@ -123,8 +123,10 @@ class GameHistory:
 
     def _free_figures(self) -> dict[str, float]:
         games = np.array(self._free_games)
+        recent = games[-RECENT_GAMES:, 1]
         figures = {
-            "teacher_free_score": float(np.mean(games[-RECENT_GAMES:, 1])),
+            "teacher_free_score": float(np.mean(recent)),
+            "teacher_free_score_spread": float(np.std(recent)),
             "teacher_free_games": float(self.free_finished),
         }
         for name, width in WINDOWS.items():

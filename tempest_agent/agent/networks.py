@@ -206,6 +206,10 @@ class QNetwork(nn.Module):
             # Small first values: nothing to unlearn, and no action favoured by accident.
             self.value_head.weight.mul_(0.1)
             self.value_head.bias.zero_()
+            if isinstance(self.value_head, NoisyLinear):
+                # As strong beside the weights as where nothing is made small.
+                self.value_head.weight_noise.mul_(0.1)
+                self.value_head.bias_noise.mul_(0.1)
             self.spinner_head.weight.mul_(0.1)
             self.spinner_head.bias.zero_()
 

@@ -100,7 +100,15 @@ class Batch(NamedTuple):
     rows: Column
     """Flat row numbers, for ``update_priorities``."""
     path: Path | None = None
-    """The decisions of each return; only for retrace."""
+    """The decisions of each return; only for retrace and Munchausen."""
+
+    @property
+    def way(self) -> Path:
+        """``path``, or without one the first decision of each return as its only one."""
+        if self.path is not None:
+            return self.path
+        first = (self.codes, self.spin, self.buttons, self.zap_legal, self.driver, self.returns)
+        return Path(*(column[:, None] for column in first), valid=self.horizons[:, None] > 0)
 
     def part(self, first: int, last: int) -> Batch:
         """Rows ``first`` to ``last - 1``, without copying."""

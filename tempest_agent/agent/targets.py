@@ -9,6 +9,7 @@ spinner there is.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -78,7 +79,11 @@ def n_step_target(returns: Tensor, discounts: Tensor, bootstrap: Tensor) -> Tens
 
 
 def clamp_target(target: Tensor, limit: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Targets within ``[-limit, limit]``, and which were below and above, float32 like them."""
+    """Targets within ``[-limit, limit]`` (0 is no limit), and which were below and above it.
+
+    All three are float32, like the targets.
+    """
+    limit = limit or math.inf
     return target.clamp(-limit, limit), (target < -limit).float(), (target > limit).float()
 
 

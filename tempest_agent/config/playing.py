@@ -113,10 +113,17 @@ class TeacherConfig:
 
 @dataclass(frozen=True)
 class ExplorationConfig:
-    """Random actions of the agent's own games."""
+    """Random actions of the agent's own games.
+
+    A rate is the chance that a decision begins a random action, not the share of random decisions,
+    which is larger where actions are held.
+    """
 
     epsilon_max: float = setting(
-        0.3, "Exploration rate of the most curious game.", low=0.0, high=1.0
+        0.3,
+        "Exploration rate of the most curious game: chance to begin a random action.",
+        low=0.0,
+        high=1.0,
     )
     epsilon_min: float = setting(
         1e-4, "Exploration rate of the least curious game.", low=0.0, high=1.0
@@ -130,7 +137,9 @@ class ExplorationConfig:
     epsilon_floor: float = setting(
         0.0, "Exploration rate that no game falls below, whatever the ladder.", low=0.0, high=1.0
     )
-    hold_max: int = setting(3, "Most decisions one random action is held.", low=1)
+    hold_max: int = setting(
+        3, "Most decisions one random action is held; the more, the more of all are random.", low=1
+    )
     fire_share: float = setting(0.75, "Share of random actions that fire.", low=0.0, high=1.0)
     zap_share: float = setting(0.03, "Share of random actions that zap.", low=0.0, high=1.0)
 
