@@ -6,6 +6,8 @@ What is given by name wins over the configuration, and the configuration says ev
 from __future__ import annotations
 
 import dataclasses
+import math
+import numbers
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -117,7 +119,18 @@ def for_steps(config: Config, steps: int, exploration_fraction: float | None) ->
     """``config`` for a run of ``steps`` decisions.
 
     Exploration falls over the share ``exploration_fraction`` of them, or as configured.
+
+    Raises:
+        UserError: ``steps`` is no number that a run can have.
     """
+    if not isinstance(steps, numbers.Real) or not math.isfinite(steps):
+        raise UserError(
+            f"learn(total_timesteps={steps!r}): give a number of decisions, such as 100_000"
+        )
+    steps = math.ceil(steps)
+    if steps <= 0:
+        # Nothing is played, as in SB3, and what is planned stays planned.
+        return config
     tree: dict[str, dict[str, Any]] = {"run": {"steps": steps}}
     if exploration_fraction is not None:
         tree["exploration"] = {"epsilon_steps": max(1, round(exploration_fraction * steps))}

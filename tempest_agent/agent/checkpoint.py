@@ -34,6 +34,7 @@ from tempest_agent.run_directory import (
 
 FORMAT = "tempest-agent checkpoint"
 SCHEMA = 1
+SUFFIX = ".pt"
 
 _UNREADABLE = (
     OSError,
@@ -88,6 +89,18 @@ def pack_key(key: Any) -> str | int:
     if isinstance(key, str | int):
         return key
     raise TypeError(f"key {key!r} cannot be stored in a checkpoint; use text or numbers")
+
+
+def with_suffix(path: str | Path) -> Path:
+    """``path``, with the suffix of checkpoints where it has none."""
+    path = Path(path)
+    return path if path.suffix else path.with_suffix(SUFFIX)
+
+
+def existing(path: Path) -> Path:
+    """``path``, or with the suffix of checkpoints where only that is a file."""
+    longer = with_suffix(path)
+    return longer if longer.is_file() else path
 
 
 def write_checkpoint(path: Path, content: Mapping[str, Any]) -> None:

@@ -167,7 +167,11 @@ class Objective:
     ) -> Tensor:
         learner = self.learner
         alike = resemblance(
-            rows.label_pair, rows.label_position, self.online.num_knots, learner.imitation_width
+            rows.label_pair,
+            rows.label_position,
+            self.online.num_knots,
+            learner.imitation_width,
+            self.layout.num_pairs,
         )
         usable = rows.usable
         if learner.imitation == "margin":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,22 +72,32 @@ def load_policy(path: str | Path) -> Policy:
     path = Path(path)
     content = read_checkpoint(path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    network, config = player_of(path, content)
+    if not network.layout.fire_and_zap:
+        raise UserError(
+            f"{path} was trained on another environment than Tempest; use HybridDQN.load(path, env)"
+        )
+    return Policy(network, config, int(content["step"]), digest)
+
+
+def player_of(path: Path, content: dict[str, Any]) -> tuple[QNetwork, Config]:
+    """The network that plays in the ``content`` of checkpoint ``path``, and its configuration.
+
+    Raises:
+        UserError: of another version.
+    """
     try:
         config = from_dict(content["config"])
         layout = Layout(**content["layout"])
         network = QNetwork(layout, config.network, config.learner)
         network.load_state_dict(content["learner"]["average"])
-        step = int(content["step"])
+        int(content["step"])
     except (KeyError, TypeError, RuntimeError, ConfigError) as error:
         raise UserError(
             f"{path} does not fit this version of tempest-agent ({one_line(error)}); "
             "train again or use the version that wrote it"
         ) from error
-    if not layout.fire_and_zap:
-        raise UserError(
-            f"{path} was trained on another environment than Tempest; use HybridDQN.load(path, env)"
-        )
-    return Policy(network, config, step, digest)
+    return network, config
 
 
 def export_policy(source: str | Path, target: Path) -> None:
@@ -97,6 +109,12 @@ def export_policy(source: str | Path, target: Path) -> None:
         UserError: ``source`` is no checkpoint, or ``target`` cannot be written.
     """
     content = read_checkpoint(source)
-    kept = {name: content[name] for name in ("config", "layout", "step")}
-    average = content["learner"]["average"]
-    write_checkpoint(target, {**kept, "player_only": True, "learner": {"average": average}})
+    about = {name: content[name] for name in ("config", "layout", "step")}
+    if "spaces" in content:  # Earlier versions did not write them.
+        about["spaces"] = content["spaces"]
+    write_player(target, about, content["learner"]["average"])
+
+
+def write_player(path: Path, about: Mapping[str, Any], average: Mapping[str, Any]) -> None:
+    """Write the weights that play, with what there is to say of them."""
+    write_checkpoint(path, {**about, "player_only": True, "learner": {"average": average}})

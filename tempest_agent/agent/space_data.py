@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+
+from .networks import Layout
+from .vec_env import action_space, observation_space
+
+
+def spaces_to(observation: spaces.Space[Any], action: spaces.Space[Any]) -> dict[str, Any]:
+    """What a checkpoint says of both spaces of a model."""
+    return {"observation": space_to(observation), "action": space_to(action)}
+
+
+def spaces_from(
+    content: Mapping[str, Any], layout: Layout
+) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
+    """What a checkpoint's model observes and does: Tempest's spaces where it does not say."""
+    saved = content.get("spaces")
+    if not saved:
+        return observation_space(layout), action_space()
+    return space_from(saved["observation"]), space_from(saved["action"])
 
 
 def space_to(space: spaces.Space[Any]) -> dict[str, Any]:
