@@ -131,7 +131,9 @@ def _real(axis: spaces.Box, position: NDArray[Any]) -> NDArray[Any]:
     low, high = axis.low.astype(np.float64).item(), axis.high.astype(np.float64).item()
     # In halves, because the distance between the bounds may be more than a number can be.
     half = 0.5 * low + 0.5 * (position.astype(np.float64) + 1.0) * (0.5 * high - 0.5 * low)
-    return np.clip((2.0 * half).astype(axis.dtype), axis.low.item(), axis.high.item())
+    # Where the lower one is huge the sum would lose the upper one.
+    place = np.where(position >= 1.0, high, 2.0 * half).astype(axis.dtype)
+    return np.clip(place, axis.low.item(), axis.high.item())
 
 
 def _whole(axis: spaces.Box, position: NDArray[Any]) -> NDArray[Any]:

@@ -179,7 +179,7 @@ class Objective:
         else:
             each = cross_entropy(heads.values, rows.legal, alike, learner.imitation_temperature)
         each = torch.where(usable > 0, each, 0.0)
-        metrics.mean("imitation_loss", each.sum(), usable.sum().detach())
+        metrics.mean("imitation_loss", each, usable.sum())
         return each.sum() / labels
 
     def _spinner_loss(
@@ -192,6 +192,8 @@ class Objective:
         # early and late.
         spread = _spread(heads.values).clamp(min=1e-3).unsqueeze(1)
         climb = -(self.online.values_at(heads, proposals) / spread).mean()
+        if not self.imitates(imitation):
+            return climb
         label = proposals.gather(1, rows.label_pair.unsqueeze(1)).squeeze(1)
         follow = ((label - rows.label_position).square() * rows.labelled).mean()
         return climb + imitation * follow
