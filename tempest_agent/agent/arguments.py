@@ -6,6 +6,7 @@ What is given by name wins over the configuration, and the configuration says ev
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
 from numbers import Real
 from pathlib import Path
@@ -149,12 +150,22 @@ def for_steps(config: Config, steps: int, exploration_fraction: float | None) ->
     """``config`` for a run of ``steps`` decisions.
 
     Exploration falls over the share ``exploration_fraction`` of them, or as configured.
+
+    Raises:
+        UserError: ``steps`` is no number that a run can have.
     """
-    config = from_dict({"run": {"steps": steps}}, config)
-    if exploration_fraction is None:
+    if not isinstance(steps, Real) or not math.isfinite(steps):
+        raise UserError(
+            f"learn(total_timesteps={shown(steps)}): give a number of decisions, such as 100_000"
+        )
+    steps = math.ceil(steps)
+    if steps <= 0:
+        # Nothing is played, as in SB3, and what is planned stays planned.
         return config
-    falling = max(1, round(exploration_fraction * config.run.steps))
-    return from_dict({"exploration": {"epsilon_steps": falling}}, config)
+    tree: dict[str, dict[str, Any]] = {"run": {"steps": steps}}
+    if exploration_fraction is not None:
+        tree["exploration"] = {"epsilon_steps": max(1, round(exploration_fraction * steps))}
+    return from_dict(tree, config)
 
 
 def network_settings(policy_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:

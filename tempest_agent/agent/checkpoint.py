@@ -40,6 +40,7 @@ from .file_kinds import kind_of
 
 FORMAT = "tempest-agent checkpoint"
 SCHEMA = 1
+SUFFIX = ".pt"
 
 _UNREADABLE = (
     OSError,
@@ -94,6 +95,18 @@ def pack_key(key: Any) -> str | int:
     if isinstance(key, str | int):
         return key
     raise TypeError(f"key {shown(key)} cannot be stored in a checkpoint; use text or numbers")
+
+
+def with_suffix(path: str | Path) -> Path:
+    """``path``, with the suffix of checkpoints where it has none."""
+    path = Path(path)
+    return path if path.suffix else path.with_suffix(SUFFIX)
+
+
+def existing(path: Path) -> Path:
+    """``path``, or with the suffix of checkpoints where only that is a file."""
+    longer = with_suffix(path)
+    return longer if longer.is_file() else path
 
 
 def write_checkpoint(path: Path, content: Mapping[str, Any]) -> None:

@@ -9,10 +9,11 @@ imitation learning to no-regret online learning".)
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from tempest_agent.config import TeacherConfig
+
+from .imitation import reached
 
 FEWEST_GAMES = 20
 """Teacher-free games before their score decides anything."""
@@ -21,25 +22,15 @@ BY_FRAMES, BY_PERFORMANCE, RAISED = range(3)
 """Why the share is what it is: the numbers in the metrics."""
 
 
-def part_of(score: float, teacher_score: float, goal: float) -> float:
-    """Return how much ``score`` is of the part ``goal`` of the teacher's score.
-
-    Where both are negative, twice the teacher's score is half as good.
-    """
-    if teacher_score > 0.0:
-        return score / (goal * teacher_score)
-    return teacher_score / (goal * score) if score < 0.0 else math.inf
-
-
 class ExpertShare:
     """The share of segments that the teacher gets.
 
     With s the teacher-free score, T the teacher's and g ``expert_ratio_goal``, the share by
-    performance is ``start + (floor - start) * min(1, part_of(s, T, g))``, and the lowest such
-    value so far counts.  A rise of ``expert_ratio_rise`` begins when s has lost
-    ``expert_ratio_drop`` of the size of the best, and ends when it has won half of that back or
-    after ``expert_ratio_rise_steps`` decisions.  No other begins within as many decisions after its
-    end, and s itself becomes the best if it has not recovered.
+    performance is ``start + (floor - start) * min(1, s / (g * T))``, and the lowest such value so
+    far counts.  A rise of ``expert_ratio_rise`` begins when s is below
+    ``best - expert_ratio_drop * |best|`` and ends when s has made up for half of that or after
+    ``expert_ratio_rise_steps`` decisions.  No other begins within as many decisions after its end,
+    and s itself becomes the best if it has not recovered.
 
     Args:
         teacher: the settings.
@@ -68,9 +59,10 @@ class ExpertShare:
             return
         if score is None or games < FEWEST_GAMES:
             return
-        reached = part_of(score, teacher_score, teacher.expert_ratio_goal)
+        part = teacher.expert_ratio_goal
+        goal = teacher_score * part if teacher_score >= 0.0 else teacher_score / part
         fall = teacher.expert_ratio_floor - teacher.expert_ratio_start
-        share = teacher.expert_ratio_start + fall * min(1.0, max(0.0, reached))
+        share = teacher.expert_ratio_start + fall * min(1.0, max(0.0, reached(score, goal)))
         self.lowest = min(self.lowest, share)
         best = score if self.best is None else self.best
         if self.raised:

@@ -253,6 +253,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             self.action_space,
             self.lr_schedule,
             network=self.learner.followers.average,
+            config=config,
         ).to(self.device)
         if self.env is not None:
             self._make_collector()
@@ -334,6 +335,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             )
             self.replay.update_priorities(rows, errors)
         self._n_updates = self.learner.updates
+        self.policy.step = step
 
     def learning_rate_at(self, step: int) -> float:
         """Step size after ``step`` decisions: that of the schedule, lowered by the guard."""

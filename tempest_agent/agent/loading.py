@@ -16,13 +16,10 @@ from .checkpoint_schema import PLAYER, RUN, require_entries
 from .networks import Layout
 from .policies import policy_name
 from .run_checkpoints import MISFITS
-from .space_data import space_from
-from .vec_env import action_space, observation_space
+from .space_data import spaces_from
 
 if TYPE_CHECKING:
     from .hybrid_dqn import HybridDQN
-
-SUFFIX = ".pt"
 
 
 def load_model(
@@ -38,12 +35,8 @@ def load_model(
         model: HybridDQN = cls(
             policy, env, config=config, device=device, _init_setup_model=False, **kwargs
         )
-        saved = content.get("spaces")
         if env is None:
-            model.observation_space = (
-                space_from(saved["observation"]) if saved else observation_space(layout)
-            )
-            model.action_space = space_from(saved["action"]) if saved else action_space()
+            model.observation_space, model.action_space = spaces_from(content, layout)
         if model.exploration_fraction is None:
             model.exploration_fraction = content.get("exploration_fraction")
         model.layout = layout
@@ -65,7 +58,7 @@ def load_model(
 def _fill(model: HybridDQN, content: dict[str, Any], kwargs: dict[str, Any]) -> None:
     if content.get("player_only"):
         model.set_parameters({"average": content["learner"]["average"]}, exact_match=False)
-        model.num_timesteps = int(content["step"])
+        model.num_timesteps = model.policy.step = int(content["step"])
         return
     planned, table = model.schedules, model.rate_table
     model._load_counters(content)
@@ -81,9 +74,3 @@ def _fill(model: HybridDQN, content: dict[str, Any], kwargs: dict[str, Any]) -> 
             model.curriculum.load_state_dict(content["curriculum"])
     if model.env is not None:
         model._restart_rates()
-
-
-def existing(path: pathlib.Path) -> pathlib.Path:
-    """``path``, or with the suffix of checkpoints where only that is a file."""
-    with_suffix = path.with_suffix(SUFFIX)
-    return with_suffix if not path.suffix and with_suffix.is_file() else path

@@ -21,13 +21,20 @@ from typing_extensions import Self
 from tempest_agent.config import to_dict
 from tempest_agent.errors import UserError, one_line
 
-from .checkpoint import read_checkpoint, read_replay, write_checkpoint, write_replay
+from .checkpoint import (
+    existing,
+    read_checkpoint,
+    read_replay,
+    with_suffix,
+    write_checkpoint,
+    write_replay,
+)
 from .checkpoint_schema import PLAYER, check_replay, require_entries
 from .env_games import EnvGames
-from .loading import SUFFIX, existing, load_model
+from .loading import load_model
 from .parameters import PARAMETERS, parameters_of, put_parameters
 from .schedules import Schedules, Table
-from .space_data import space_to
+from .space_data import spaces_to
 
 if TYPE_CHECKING:
     from .hybrid_dqn import HybridDQN
@@ -43,10 +50,7 @@ class Persistence:
         return {
             "config": to_dict(self.config),
             "layout": asdict(self.layout),
-            "spaces": {
-                "observation": space_to(self.observation_space),
-                "action": space_to(self.action_space),
-            },
+            "spaces": spaces_to(self.observation_space, self.action_space),
             "exploration_fraction": self.exploration_fraction,
             "step": self.num_timesteps,
             "vector_steps": self.vector_steps,
@@ -104,6 +108,7 @@ class Persistence:
         self.owed = int(state["owed"])
         self.teacher_score = float(state["teacher_score"])
         self._n_updates = self.learner.updates
+        self.policy.step = self.num_timesteps
 
     def save(  # type: ignore[misc]
         self: HybridDQN,
@@ -123,8 +128,7 @@ class Persistence:
         """
         if not isinstance(path, str | pathlib.Path):
             raise UserError("HybridDQN.save needs a path; a checkpoint is written whole or not")
-        path = pathlib.Path(path)
-        write_checkpoint(path if path.suffix else path.with_suffix(SUFFIX), self.state_dict())
+        write_checkpoint(with_suffix(path), self.state_dict())
 
     @classmethod
     def load(

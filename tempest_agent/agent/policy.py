@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,15 +74,20 @@ def load_policy(path: str | Path) -> Policy:
     content = read_checkpoint(path)
     require_entries(path, content, PLAYER)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    config = from_dict(content["config"])
-    layout = Layout(**content["layout"])
-    if not layout.fire_and_zap:
+    network, config = player_of(content)
+    if not network.layout.fire_and_zap:
         raise UserError(
             f"{path} was trained on another environment than Tempest; use HybridDQN.load(path, env)"
         )
-    network = QNetwork(layout, config.network, config.learner)
-    network.load_state_dict(content["learner"]["average"])
     return Policy(network, config, content["step"], digest)
+
+
+def player_of(content: Mapping[str, Any]) -> tuple[QNetwork, Config]:
+    """The network that plays in the ``content`` of a checkpoint, and its configuration."""
+    config = from_dict(content["config"])
+    network = QNetwork(Layout(**content["layout"]), config.network, config.learner)
+    network.load_state_dict(content["learner"]["average"])
+    return network, config
 
 
 def export_policy(source: str | Path, target: Path) -> None:
@@ -93,6 +100,10 @@ def export_policy(source: str | Path, target: Path) -> None:
     """
     content = read_checkpoint(source)
     require_entries(Path(source), content, PLAYER)
-    kept = {name: content[name] for name in ("config", "layout", "step")}
-    average = content["learner"]["average"]
-    write_checkpoint(target, {**kept, "player_only": True, "learner": {"average": average}})
+    about = {name: content[name] for name in (*PLAYER, "spaces") if name in content}
+    write_player(target, about, about.pop("learner")["average"])
+
+
+def write_player(path: Path, about: Mapping[str, Any], average: Mapping[str, Any]) -> None:
+    """Write the weights that play, with what there is to say of them."""
+    write_checkpoint(path, {**about, "player_only": True, "learner": {"average": average}})

@@ -263,9 +263,12 @@ class ReplayBuffer(ReplayRing):
         horizons = np.empty(count, np.int64)
         boot = np.empty(count, np.int64)
         newest = (self.position - 1) % self.length
+        # Compiled code knows no float16; a copy asks nothing of a number but its size.
+        form = np.dtype(np.uint16) if self.stored == np.float16 else self.stored
         assemble(
-            rows, self.codes, self.reward, self.flags, newest, self.n_steps, self.gamma, self.cut,
-            codes, following, returns, discounts, horizons, boot,
+            rows, self.codes.view(form), self.reward, self.flags, newest, self.n_steps,
+            self.gamma, self.cut, codes.view(form), following.view(form), returns, discounts,
+            horizons, boot,
         )  # fmt: skip
         flat = self.flags.reshape(-1)
         flags = flat[rows]

@@ -24,7 +24,7 @@ def to_device(column: Column, device: torch.device) -> Tensor:
     tensor = torch.from_numpy(column)
     if device.type == "cuda":
         tensor = tensor.pin_memory()
-    return tensor.to(device, non_blocking=True)
+    return tensor if device.type == "cpu" else tensor.to(device, non_blocking=True)
 
 
 AGENT, EXPLORATION, EXPERT = range(3)
