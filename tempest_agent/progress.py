@@ -65,10 +65,13 @@ class Progress(ClosedByWith):
         if self._bar is not None:
             self._bar.close()
 
-    def update(self, done: int) -> None:
-        """``done`` of the total are finished now."""
+    def update(self, done: int, total: int | None = None) -> None:
+        """``done`` of the total are finished now; ``total`` is a better estimate of that."""
         now = time.monotonic()
+        if total is not None:
+            self._total = max(total, done)
         if self._bar is not None:
+            self._bar.total = self._total
             self._bar.update(done - self._done)
         elif done > self._start:
             # Compiling and loading before the first step says nothing about the rate.

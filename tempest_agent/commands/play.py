@@ -12,6 +12,7 @@ import click
 
 from tempest_agent.commands.machine import (
     backend_option,
+    introduce_machine,
     machine_errors,
     machine_from,
     require_display,
@@ -65,13 +66,16 @@ def play(
     from tempest_agent.playback import play_ticks
     from tempest_agent.progress import Progress
 
-    keyboard = _keyboard() if player == "human" else None
-    choice = _choice(player, keyboard)
-    own_window = keyboard is not None or (render and backend == "sim")
+    human = player == "human"
+    own_window = human or (render and backend == "sim")
     mames_window = render and not own_window
     if mames_window:
         require_display()
     machine = machine_from(backend, **machine_options, window=mames_window)
+    if machine is not None:
+        introduce_machine(machine)
+    keyboard = _keyboard() if human else None
+    choice = _choice(player, keyboard)
     games = Games(episodes, seed, level, max_ticks, machine=machine)
     with machine_errors(mames_window), _film_errors(record), ExitStack() as opened:
         show = _audience(opened, choice.name, own_window, record, keyboard)

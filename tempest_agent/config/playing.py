@@ -49,7 +49,9 @@ class GameConfig:
     backend: str = setting(
         "sim", "What is played on: the simulator or the real game in MAME.", choices=("sim", "mame")
     )
-    rom_path: str = setting("", "Folder with your own tempest1.zip, for the real game.")
+    rom_path: str = setting(
+        "", "Folder with your own tempest.zip or tempest1.zip, for the real game."
+    )
     mame_path: str = setting("", "The program MAME; empty takes the installed one.")
     strict_roms: bool = setting(True, "Whether ROM files with wrong checksums are refused.")
     random_bytes: str = setting(
