@@ -27,7 +27,7 @@ from .screen import Screen
 from .seeds import check_seed
 from .step_kernels import ENDED, NOTED, REFUSED
 from .step_outputs import OutputSets
-from .tempest_env import TICKS_PER_SECOND, check_reset_options
+from .tempest_env import RENDER_FPS, check_reset_options
 from .vector_info import masked
 
 
@@ -77,7 +77,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": ["rgb_array"],
-            "render_fps": TICKS_PER_SECOND,
+            "render_fps": RENDER_FPS,
         }
         self.num_envs = num_envs
         self.render_mode = render_mode

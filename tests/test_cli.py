@@ -295,6 +295,11 @@ def raising(error: BaseException) -> click.Command:
             "tempest-agent: this is a fault of tempest-agent, not yours",
         ),
         (
+            BrokenPipeError(errno.EPIPE, "Broken pipe"),  # Of something else than the output.
+            1,
+            "tempest-agent: this is a fault of tempest-agent, not yours",
+        ),
+        (
             MemoryError("no 8 TiB"),
             2,
             "tempest-agent: not enough memory (no 8 TiB); "

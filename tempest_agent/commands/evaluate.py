@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 @click.command("eval")
-@click.argument("policies", nargs=-1, required=True, metavar=f"{PLAYERS}...")
+@click.argument("policies", nargs=-1, metavar=f"[{PLAYERS}]...")
 @click.option("--episodes", type=COUNT, default=100, show_default=True, help="Games to play.")
 @seed_option
 @click.option(
@@ -88,11 +88,13 @@ def evaluate(
     """Play a fixed set of greedy games, each to its end, and print the raw scores.
 
     Without options this is the standard evaluation: 100 games from level 1 with the machine's
-    default switches, each cut after 30,000 ticks (18 minutes of play).
+    default switches, each cut after 30,000 ticks (18 minutes of play). Without a name it scores
+    `latest`.
 
     Several players, or several start levels, play the same games and are compared in one table,
     each player with the first one.
     """
+    policies = policies or ("latest",)
     results: list[dict[str, Any]] = []
     several = len(policies) * len(levels) > 1
     try:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("player", metavar=f"{PLAYERS}|human")
+@click.argument("player", default="latest", metavar=f"[{PLAYERS}|human]")
 @click.option(
     "--render",
     is_flag=True,
@@ -57,7 +57,7 @@ def play(
     backend: str,
     **machine_options: Any,
 ) -> None:
-    """Play games to look at, and print how each ended.
+    """Play games to look at, and print how each ended; without a name, `latest` plays.
 
     With the same seed, level and tick limit they are the first games of `eval`. A human plays in
     a window, with the keys a and d to turn, space or f to fire, s for the superzapper.

@@ -23,7 +23,9 @@ class GameConfig:
         2, "Bonus life every this many times 10,000 points; 0 is never.", low=0, high=7
     )
     difficulty: str = setting(
-        "medium", "Position of the difficulty switch.", choices=("medium", "easy", "hard")
+        "medium",
+        "Position of the difficulty switch.  On hard the real machine's levels 96 to 99 can hang.",
+        choices=("medium", "easy", "hard"),
     )
     level_curriculum: str = setting(
         "none",
