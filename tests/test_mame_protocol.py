@@ -351,7 +351,8 @@ def test_what_a_mame_prints_is_bounded_and_printable(fake: Callable[..., MameOpt
         "tick = struct.pack('<IQQI', 1, 1, 0, 0) + bytes(2048)\n"
         "os.write(out, b'TPSTT' + struct.pack('<I', len(tick)) + tick)\n"
         "os.read(commands, 99)\n"
-        "print('y' * 5_000_000, '\\33[31m the end \\udcff', flush=True)\n"
+        "print('y' * 5_000_000, flush=True)\n"
+        "os.write(1, b'\\33[31m the end \\xff\\n')\n"
         "text = b'\\x1b[5m' * 500_000\n"
         "os.write(out, b'TPSTE' + struct.pack('<I', len(text)))\n"
         "while text: text = text[os.write(out, text):]\n"
@@ -369,7 +370,7 @@ def test_what_a_mame_prints_is_bounded_and_printable(fake: Callable[..., MameOpt
     text = str(result)
     assert text.isprintable()
     assert len(text) < 1500
-    assert text.endswith("\\x1b[31m the end \\udcff")
+    assert text.endswith(r"\x1b[31m the end \xff")
     assert r"\x1b[5m\x1b[5m" in text
     assert not home.exists()
 
@@ -379,7 +380,7 @@ def test_what_a_mame_prints_is_bounded_and_printable(fake: Callable[..., MameOpt
     [
         ("plain words, also Grüße", "plain words, also Grüße"),
         ("\33[31mred\n\t\u202e\udc80", r"\x1b[31mred\n\t\u202e\udc80"),
-        ("0123456789" * 9, "...6789012345678901234567890123456789"[-40:]),
+        ("0123456789" * 9, "..." + ("0123456789" * 4)[3:]),
         ("\0" * 40, "..." + (r"\x00" * 40)[-37:]),
     ],
 )

@@ -178,11 +178,10 @@ def _play(
         except BaseException:
             left = joined(complete) if complete else None
             if left is not None and len(left.scores):
-                click.echo(
+                progress.message(
                     f"{label}: broken off; {len(left.scores)} of {games.episodes} games are "
                     "complete, and the figures are of these"
-                    + ("" if games.machine else " (short games are over first)"),
-                    err=True,
+                    + ("" if games.machine else " (short games are over first)")
                 )
                 result = _result(player, games, left, time.monotonic() - began)
                 results.append({**result, "interrupted": True})

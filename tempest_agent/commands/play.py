@@ -81,13 +81,16 @@ def play(
         show = _audience(opened, choice.name, own_window, record, keyboard)
         click.echo(choice.description, err=True)
         progress = opened.enter_context(Progress(episodes * max_ticks, "ticks", "play"))
+        lengths: list[int] = []
         for number in range(episodes):
             watching = True
             for batch in play_ticks(choice, games, number):
                 watching = show(batch)
                 if not watching:
                     break
-                progress.update(number * max_ticks + int(batch.games["ticks"][0]))
+                ticks = int(batch.games["ticks"][0])
+                progress.update(sum(lengths) + ticks, games.expected_ticks(lengths))
+            lengths.append(int(batch.games["ticks"][0]))
             progress.message(_ending(number, batch), sys.stdout)
             if not watching:
                 break
