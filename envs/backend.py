@@ -34,7 +34,9 @@ def machine_options(backend: str, given: Mapping[str, Any]) -> MameOptions | Non
             )
         return None
     if given.get("rom_path") is None:
-        raise MameError("backend='mame' needs rom_path, the folder with tempest1.zip")
+        raise MameError(
+            "backend='mame' needs rom_path, the folder with tempest.zip or tempest1.zip"
+        )
     return MameOptions(**given)
 
 

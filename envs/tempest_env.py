@@ -21,7 +21,8 @@ from .saved_states import SAVED_SIZE, restore_saved, saved_states
 from .screen import Screen, window_possible
 from .seeds import check_seed
 
-TICKS_PER_SECOND = 27.34
+RENDER_FPS = 27
+"""Pictures in a second as Gymnasium's tools take it, a whole number; ``human`` keeps to 27.34."""
 _STATE_HEAD = b"TEMPEST2"
 
 
@@ -44,7 +45,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
 
     metadata: dict[str, Any] = {  # noqa: RUF012  (as the base class declares it)
         "render_modes": list(RENDER_MODES),
-        "render_fps": TICKS_PER_SECOND,
+        "render_fps": RENDER_FPS,
     }
 
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:

@@ -30,7 +30,7 @@ from .seeds import check_seed, is_list
 from .settings import LARGEST_LIMIT
 from .step_kernels import ENDED, NOTED, REFUSED
 from .step_outputs import OutputSets
-from .tempest_env import TICKS_PER_SECOND, check_reset_options
+from .tempest_env import RENDER_FPS, check_reset_options
 from .vector_info import masked
 
 
@@ -83,7 +83,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": ["rgb_array"],
-            "render_fps": TICKS_PER_SECOND,
+            "render_fps": RENDER_FPS,
         }
         self.num_envs = num_envs
         self.render_mode = render_mode

@@ -1,7 +1,8 @@
 """The command ``tempest-agent``.
 
 Exit codes: 0 fine, 2 the user's mistake (one line on stderr), 1 a fault of this program, 130
-ended by Ctrl-C.  Results go to stdout, everything else to stderr.
+ended by Ctrl-C, 141 nobody reads the output any more (both are what shells say then).  Results go
+to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import errno
 import os
 import sys
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module, metadata
 from typing import Any
 
@@ -23,6 +25,7 @@ from tempest_agent.system_errors import is_out_of_memory, system_reason
 EXIT_FAULT = 1
 EXIT_USER = 2
 EXIT_INTERRUPTED = 130
+EXIT_UNREAD = 141
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
 """System errors of a full disk, or of a folder of somebody else."""
@@ -49,6 +52,18 @@ The modules are imported when their command runs: ``--help`` needs no torch.
 """
 
 
+class _Unread(Exception):  # noqa: N818  (nobody's error)
+    """A pipe is broken: ``BrokenPipeError`` itself would not get past click, which exits with 1."""
+
+
+@contextmanager
+def _past_click() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _Unread from error
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported on use, and which turns errors into exit codes."""
 
@@ -62,6 +77,14 @@ class LazyGroup(click.Group):
         command = getattr(import_module(f"tempest_agent.commands.{module}"), function)
         assert isinstance(command, click.Command)
         return command
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _past_click():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _past_click():
+            return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["--help"])
@@ -88,9 +111,9 @@ class LazyGroup(click.Group):
             code = _complain(_one_line(error), EXIT_USER)
         except (click.Abort, KeyboardInterrupt):
             code = _complain("interrupted", EXIT_INTERRUPTED)
-        except BrokenPipeError:
-            drop_lost_output()  # The reader went away: there is nobody to tell.
-            code = 0
+        except (_Unread, BrokenPipeError) as error:
+            # The reader went away: there is nobody to tell.
+            code = EXIT_UNREAD if drop_lost_output() else _unexpected(error)
         except Exception as error:
             code = _unexpected(error)
         sys.exit(code if isinstance(code, int) else 0)

@@ -65,13 +65,19 @@ class Progress(ClosedByWith):
         if self._bar is not None:
             self._bar.close()
 
-    def update(self, done: int) -> None:
-        """``done`` of the total are finished now; what is more than the total counts as all."""
+    def update(self, done: int, total: int | None = None) -> None:
+        """``done`` of the total are finished now; what is more than the total counts as all.
+
+        ``total`` is a better estimate of that.
+        """
         now = time.monotonic()
+        if total is not None:
+            self._total = max(total, done)
         done = min(done, self._total)
         if done < self._done:
             self._go_back(done)
         if self._bar is not None:
+            self._bar.total = self._total
             self._bar.update(done - self._done)
         elif done > self._start:
             # Compiling and loading before the first step says nothing about the rate.

@@ -206,6 +206,13 @@ def test_no_checkpoint_anywhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert_one_line(run("play", "latest"), "champion.pt", "tempest-agent train")
 
 
+def test_without_a_name_the_newest_checkpoint_plays() -> None:
+    result = run("play", "--max-ticks", "20")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.startswith(players.find_player("latest").description)
+    assert result.stdout.startswith("game 1: ")
+
+
 def test_no_cuda_is_the_users_mistake(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert_one_line(run("train", "--config", "smoke", "--device", "cuda"), "cuda", "--device cpu")
@@ -291,6 +298,11 @@ def raising(error: BaseException) -> click.Command:
         ),
         (
             OSError(errno.EBADF, "Bad file descriptor"),
+            1,
+            "tempest-agent: this is a fault of tempest-agent, not yours",
+        ),
+        (
+            BrokenPipeError(errno.EPIPE, "Broken pipe"),  # Of something else than the output.
             1,
             "tempest-agent: this is a fault of tempest-agent, not yours",
         ),

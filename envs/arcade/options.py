@@ -33,8 +33,10 @@ class Options:
 
     ``start_level``: 1 to 99.  ``lives``: 2 to 5.  ``bonus_life``: points between bonus lives,
     10,000 to 70,000 in steps of 10,000, or 0 or ``"none"`` for none.  ``difficulty``: ``"easy"``,
-    ``"medium"`` or ``"hard"``.  ``start_bonus``: pay the machine's bonus for starting deep after
-    the first finished wave, where its level select offers that level.
+    ``"medium"`` or ``"hard"`` (where levels 96 to 99 ask for more enemies than their queue holds:
+    the count is cut to 64; the real machine's wave does not end).  ``start_bonus``: pay the
+    machine's bonus for starting deep after the first finished wave, where its level select offers
+    that level.
 
     Raises ``ValueError`` for any other value.
     """

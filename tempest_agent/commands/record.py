@@ -9,7 +9,12 @@ from typing import Any
 
 import click
 
-from tempest_agent.commands.machine import machine_errors, machine_from, rom_options
+from tempest_agent.commands.machine import (
+    introduce_machine,
+    machine_errors,
+    machine_from,
+    rom_options,
+)
 from tempest_agent.commands.output import only_results_on_stdout
 from tempest_agent.commands.parameters import COUNT, PATH, level_option, seed_option
 from tempest_agent.errors import UserError
@@ -38,6 +43,7 @@ def record(
         raise UserError(f"there is no folder {out.parent} to put {out.name} in: make it first")
     machine = machine_from("mame", **machine_options)
     assert machine is not None
+    introduce_machine(machine)
     with only_results_on_stdout(), machine_errors():
         from tempest_agent.envs.arcade.recording import MOST_TICKS
         from tempest_agent.envs.mame.recorder import Recorder, RecordingBatch, write_recording
@@ -67,7 +73,8 @@ def record(
                 if recorder.complete:
                     break
         meta = {
-            "mame": f"mame={batch.version} rom=tempest1",
+            "mame": f"mame={batch.version} rom={batch.rom_set}",
+            "rom": batch.rom_set,
             "level": level,
             "policy": choice.name,
             "seed": seed,

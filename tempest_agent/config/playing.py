@@ -23,7 +23,9 @@ class GameConfig:
         2, "Bonus life every this many times 10,000 points; 0 is never.", low=0, high=7
     )
     difficulty: str = setting(
-        "medium", "Position of the difficulty switch.", choices=("medium", "easy", "hard")
+        "medium",
+        "Position of the difficulty switch.  On hard the real machine's levels 96 to 99 can hang.",
+        choices=("medium", "easy", "hard"),
     )
     level_curriculum: str = setting(
         "none",
@@ -50,7 +52,9 @@ class GameConfig:
         "sim", "What is played on: the simulator or the real game in MAME.", choices=("sim", "mame")
     )
     rom_path: str = setting(
-        "", "Folder with your own tempest1.zip, for the real game.", local="--rom-path FOLDER"
+        "",
+        "Folder with your own tempest.zip or tempest1.zip, for the real game.",
+        local="--rom-path FOLDER",
     )
     mame_path: str = setting(
         "", "The program MAME; empty takes the installed one.", local="--mame PROGRAM"
