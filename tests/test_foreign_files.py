@@ -461,7 +461,8 @@ def test_a_replay_of_another_shape_changes_nothing(tmp_path: Path, content: dict
 def data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     recorder = Recorder(find_player("random"), Games(1, max_ticks=60), "foreign-v0")
-    recorder.record(lambda _ticks: None, lambda *_: None)
+    assert recorder.record(0, lambda _ticks: True)
+    recorder.close()
     return tmp_path / "foreign-v0" / "data"
 
 
