@@ -280,13 +280,13 @@ def test_whatever_an_entry_is_it_is_checked_without_another_error(content: dict[
     draw = random.Random(0)
     everything = list(places(content))
     refusals = []
-    for _ in range(500):
+    for _ in range(150):
         wrong = changed(content, draw.choice(everything), draw.choice(values))
         try:
             check_content(wrong)
         except MisfitError as error:
             refusals.append(str(error))
-    assert len(refusals) > 250
+    assert len(refusals) > 75
     assert max(map(len, refusals)) < 500
     check_content(copy.copy(content))
 
@@ -316,20 +316,20 @@ import resource, sys
 from pathlib import Path
 from tempest_agent.agent.checkpoint import read_checkpoint, read_replay
 from tempest_agent.envs.arcade.recording import load_recording
-kind, path = sys.argv[1], Path(sys.argv[2])
+from tempest_agent.errors import UserError
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, used + 2**26))
-try:
-    if kind == "checkpoint":
-        read_checkpoint(path)
-    elif kind == "replay":
-        read_replay(path, "stamp", {"codes": 10_000, "stamp": 100})
-    else:
-        load_recording(path)
-except MemoryError:
-    raise
-except Exception as error:
-    print(type(error).__name__, error)
+for read, path in (
+    (read_checkpoint, sys.argv[1]),
+    (lambda path: read_replay(path, "stamp", {"codes": 10_000}), sys.argv[2]),
+    (load_recording, sys.argv[3]),
+):
+    try:
+        read(Path(path))
+    except ValueError as error:
+        print(error)
+    except UserError as error:
+        print(error)
 """
 
 
@@ -359,23 +359,21 @@ def test_a_small_file_does_not_take_a_large_memory(tmp_path: Path, content: dict
             with stored.open(name) as source, packed.open(name, "w", force_zip64=True) as entry:
                 while piece := source.read(2**20):
                     entry.write(piece)
-    for kind, name, words in (
-        ("checkpoint", "packed.pt", "compressed in a way that is not read"),
-        ("replay", "replay.npz", "such a file needs at most"),
-        ("recording", "trace.npz", "such a file needs at most"),
-    ):
-        path = tmp_path / name
-        assert path.stat().st_size < 2_000_000
-        command = [sys.executable, "-c", _LIMITED, kind, str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=200)
-        assert done.returncode == 0, done.stderr
-        assert words in done.stdout, done.stdout
+    paths = [tmp_path / name for name in ("packed.pt", "replay.npz", "trace.npz")]
+    assert all(path.stat().st_size < 2_000_000 for path in paths)
+    command = [sys.executable, "-c", _LIMITED, *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250)
+    assert done.returncode == 0, done.stderr
+    checkpoint, replay, recording = done.stdout.splitlines()
+    assert "compressed in a way that is not read" in checkpoint
+    assert "such a file needs at most" in replay
+    assert "such a file needs at most" in recording
 
 
 def test_a_directory_that_lies_is_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "some.npz"
-    np.savez(path, codes=np.arange(100))
-    assert read_arrays(path, {"codes": 800}, 800)["codes"].sum() == 4950
+    np.savez(path, codes=np.arange(10_000))
+    assert read_arrays(path, {"codes": 80_000}, 80_000)["codes"].sum() == 49_995_000
     with pytest.raises(ArchiveError, match="needs at most 700"):
         read_arrays(path, {"codes": 700}, 700)
     assert read_arrays(path, {"other": 800}, 800) == {}
@@ -447,12 +445,11 @@ def test_a_replay_of_another_shape_changes_nothing(tmp_path: Path, content: dict
     rows = trainer.algorithm.replay.arrays()
     stamp = torch.load(path, weights_only=True)["snapshot"]["stamp"]
     for name in rows:
-        for wrong in (rows[name][:-1], rows[name].astype(np.float64), rows[name][..., None]):
-            if name.startswith("aside") and len(rows[name]) == 0:
-                continue
-            write_replay(path.with_name("replay_400.npz"), stamp, {**rows, name: wrong})
-            with pytest.raises(UserError, match="replay"):
-                resume(path)
+        wrongs = (rows[name][:-1], rows[name].astype(np.complex64), rows[name][..., None])
+        wrong = wrongs[len(name) % 3]
+        write_replay(path.with_name("replay_400.npz"), stamp, {**rows, name: wrong})
+        with pytest.raises(UserError, match="replay"):
+            resume(path)
     write_replay(path.with_name("replay_400.npz"), stamp, rows)
     assert resume(path).steps == 400
 
@@ -464,7 +461,8 @@ def test_a_replay_of_another_shape_changes_nothing(tmp_path: Path, content: dict
 def data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     recorder = Recorder(find_player("random"), Games(1, max_ticks=60), "foreign-v0")
-    recorder.record(lambda _ticks: None)
+    assert recorder.record(0, lambda _ticks: True)
+    recorder.close()
     return tmp_path / "foreign-v0" / "data"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import typing
 from collections.abc import Iterable, Iterator, Mapping
@@ -173,8 +174,13 @@ def _read(source: str | Path) -> str:
     return read_text(path, "a configuration")
 
 
+@functools.cache
+def _types(kind: Any) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
 def _section_type(name: str) -> Any:
-    return typing.get_type_hints(Config)[name]
+    return _types(Config)[name]
 
 
 def _default(section: str, name: str) -> Any:
@@ -195,7 +201,7 @@ def _with_value(config: Config, section: str, key: Any, value: Any, local: bool)
             f"{section}.{key} is this machine's own, and no file may choose it: take it out, and "
             f"give {option} (or --set {section}.{key}=...)"
         )
-    wanted = typing.get_type_hints(kind)[key]
+    wanted = _types(kind)[key]
     fitting = checked(f"{section}.{key}", value, wanted, entries[key].metadata)
     part = dataclasses.replace(getattr(config, section), **{key: fitting})
     return dataclasses.replace(config, **{section: part})
