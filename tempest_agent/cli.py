@@ -20,7 +20,12 @@ import click
 
 from tempest_agent.errors import LONGEST_MESSAGE, UserError, one_line, printable, unknown_name
 from tempest_agent.lost_output import drop_lost_output
-from tempest_agent.system_errors import is_out_of_memory, system_reason
+from tempest_agent.system_errors import (
+    FOLDER_IS_GONE,
+    current_folder_is_gone,
+    is_out_of_memory,
+    system_reason,
+)
 
 EXIT_FAULT = 1
 EXIT_USER = 2
@@ -92,6 +97,10 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if (
+            current_folder_is_gone()
+        ):  # Where torch's libraries end the process with their own words.
+            raise UserError(FOLDER_IS_GONE)
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             raise UserError(unknown_name("command", args[0], COMMANDS))
         return super().resolve_command(ctx, args)

@@ -12,6 +12,8 @@ MEMORY_SIGNS = (
 )  # fmt: skip
 """What a RuntimeError says, in lower case, where it stands for a MemoryError, as torch's do."""
 
+FOLDER_IS_GONE = "the current folder has been removed: change to one that exists (cd)"
+
 
 def machine_failure(error: BaseException) -> str | None:
     """What the machine could not do, in words; None where ``error`` says something else."""
@@ -36,12 +38,13 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def system_reason(error: OSError) -> str:
     """Why the system refused; a current folder that is gone is named, which the error is not."""
-    if error.errno == errno.ENOENT and _current_folder_is_gone():
-        return "the current folder has been removed: change to one that exists (cd)"
+    if error.errno == errno.ENOENT and current_folder_is_gone():
+        return FOLDER_IS_GONE
     return error.strerror or one_line(error)
 
 
-def _current_folder_is_gone() -> bool:
+def current_folder_is_gone() -> bool:
+    """Whether the folder that relative paths begin at has been removed."""
     try:
         os.getcwd()
     except FileNotFoundError:

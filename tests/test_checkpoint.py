@@ -377,7 +377,7 @@ def test_old_checkpoints_are_thinned_out(tmp_path: Path) -> None:
         (tmp_path / f"step_{step}.pt").touch()
         (tmp_path / f"replay_{step}.npz").touch()
     (tmp_path / "best.pt").touch()
-    prune(tmp_path, 2)
+    prune(tmp_path, 2, tmp_path / "step_3000.pt")
     left = {f.name for f in tmp_path.iterdir()}
     assert left == {"step_100.pt", "step_3000.pt", "replay_3000.npz", "best.pt"}
 
@@ -386,8 +386,7 @@ def test_what_was_written_last_is_never_thinned_out(tmp_path: Path) -> None:
     for step in (100, 200, 150):
         for name in (f"step_{step}.pt", f"replay_{step}.npz"):
             (tmp_path / name).touch()
-    os.utime(tmp_path / "step_150.pt", (2e9, 2e9))
-    prune(tmp_path, 1)
+    prune(tmp_path, 1, tmp_path / "step_150.pt")
     left = {f.name for f in tmp_path.iterdir()}
     assert left == {"step_150.pt", "replay_150.npz", "step_200.pt", "replay_200.npz"}
 

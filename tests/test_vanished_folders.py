@@ -158,7 +158,8 @@ def test_commands_in_a_folder_that_is_gone_say_so_in_one_line(tmp_path: Path) ->
     lines = done.stdout.splitlines()
     assert len(lines) == len(COMMANDS), done.stdout
     for arguments, line in zip(COMMANDS, lines, strict=True):
-        assert line.startswith("2 1 tempest-agent: "), (arguments, line)
+        words = "2 1 tempest-agent: the current folder has been removed: change to one"
+        assert line.startswith(words), (arguments, line)
 
 
 def test_a_film_whose_folder_is_gone_says_so(tmp_path: Path) -> None:
