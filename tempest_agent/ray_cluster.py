@@ -8,12 +8,16 @@ import re
 import secrets
 import signal
 import socket
+import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Any
 
+from tempest_agent.envs.arcade.code_cache import claim
 from tempest_agent.errors import UserError, one_line, shown
 
 LOCAL = "local"
@@ -27,6 +31,8 @@ START_SECONDS = 180
 
 SLOW_SECONDS = 15.0
 """After which a line says what is waited for."""
+
+LOGS = "see its logs, session_latest/logs in /tmp/ray-UID/ray or, if it was joined, in /tmp/ray"
 
 _AUTHENTICATION = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")
 
@@ -77,8 +83,9 @@ def import_ray(who_needs: str, instead: str) -> Any:
 def connect(ray: Any, address: str, store_bytes: int) -> None:
     """Join the cluster at ``address``, or start one with ``store_bytes`` of shared memory.
 
-    One that is started here listens on the loopback address only, and wants a token that the
-    processes of this run have and nobody else, unless the environment says otherwise.
+    One that is started here listens on the loopback address only, wants a token that the processes
+    of this run have and nobody else, and keeps its files in a folder that nobody else can enter,
+    unless Ray's own variables of the environment say otherwise.
 
     Raises:
         UserError: there is none, or it cannot be started.
@@ -92,8 +99,30 @@ def connect(ray: Any, address: str, store_bytes: int) -> None:
     if not any(os.environ.get(name) for name in _AUTHENTICATION):
         # Ray would keep one in a file that every user of the machine can read.
         os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
+    options |= {"include_dashboard": False, "object_store_memory": store_bytes}
     with _on_loopback(ray):
-        _init(ray, address, include_dashboard=False, object_store_memory=store_bytes, **options)
+        _init(ray, address, _temp_dir=_own_folder(), **options)
+
+
+def _own_folder() -> str | None:
+    """Where Ray keeps sockets and logs, in folders that it opens to all users; None for its choice.
+
+    Raises:
+        UserError: the folder is somebody else's.
+    """
+    if sys.platform == "win32" or os.environ.get("RAY_TMPDIR"):
+        return None
+    # The path of a socket must be short, and macOS has long ones here.
+    shared = "/tmp" if sys.platform == "darwin" else tempfile.gettempdir()
+    folder = Path(shared, f"ray-{os.getuid()}")
+    try:
+        claim(folder)
+    except OSError as error:
+        raise UserError(
+            f"Ray's files cannot be kept in {folder}: {error.strerror}; remove it, or name a "
+            "folder of yours, with a short path, in RAY_TMPDIR"
+        ) from error
+    return str(folder / "ray")
 
 
 def require_cluster(address: str) -> None:
@@ -111,8 +140,7 @@ def require_cluster(address: str) -> None:
 def _no_cluster(address: str, error: Exception) -> UserError:
     where = "on this machine" if address == LOCAL else f"at {shown(address)}"
     hint = (
-        "if the machine is very busy, give the same command again; Ray's logs are in "
-        "/tmp/ray/session_latest/logs"
+        f"if the machine is very busy, give the same command again; or {LOGS}"
         if address == LOCAL
         else "start one with 'ray start --head', or have one on this machine (train without "
         "--ray-address, sweep with --ray-address local)"

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -65,7 +66,7 @@ def test_a_run_and_a_sweep_say_so_in_one_line(deaf_port: int) -> None:
 
 
 ALONE = """
-import json, os, sys
+import json, os, pathlib, sys
 sys.path.insert(0, sys.argv[1])
 from processes import below, listening, process
 from tempest_agent.ray_cluster import LOCAL, connect, import_ray
@@ -98,6 +99,8 @@ print(json.dumps({
     "tokens": tokens,
     "ours": reaches(tokens[0]),
     "theirs": reaches("0" * 64),
+    "open": [folder.name for folder in pathlib.Path(sys.argv[2]).iterdir()
+             if folder.stat().st_mode & 0o077],
 }))
 """
 
@@ -105,10 +108,14 @@ print(json.dumps({
 @pytest.mark.timeout(600)  # On a busy machine.
 def test_a_cluster_for_one_run_is_out_of_reach_for_others(tmp_path: Path) -> None:
     environment = {k: v for k, v in os.environ.items() if not k.startswith("RAY_AUTH_")}
-    done = subprocess.run(
-        [sys.executable, "-c", ALONE, str(Path(__file__).parent)],
-        capture_output=True, text=True, env={**environment, "HOME": str(tmp_path)},
-    )  # fmt: skip
+    environment.pop("RAY_TMPDIR", None)
+    # Sockets have short paths.
+    with TemporaryDirectory() as place:
+        done = subprocess.run(
+            [sys.executable, "-c", ALONE, str(Path(__file__).parent), place],
+            capture_output=True, text=True,
+            env={**environment, "HOME": str(tmp_path), "TMPDIR": place},
+        )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert {"gcs_server", "raylet", "ray::Worker"} <= {
@@ -120,6 +127,7 @@ def test_a_cluster_for_one_run_is_out_of_reach_for_others(tmp_path: Path) -> Non
     assert len(found["tokens"][0]) == 64
     assert found["ours"] == ""
     assert "nauthenticated" in found["theirs"] or "token" in found["theirs"], found["theirs"]
+    assert found["open"] == []
     # Ray's own token, which others may read, is neither used nor made.
     assert not (tmp_path / ".ray").exists()
 
@@ -159,6 +167,19 @@ def test_a_ray_that_does_not_come_up_is_one_line_and_leaves_no_run(
         assert "give the same command again" in last
         assert not Path("run").exists()
         assert not Path("out", "base").exists()
+
+
+def test_a_folder_of_strangers_is_not_rays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_cluster.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.delenv("RAY_TMPDIR", raising=False)
+    own = tmp_path / f"ray-{os.getuid()}"
+    assert ray_cluster._own_folder() == str(own / "ray")
+    assert own.stat().st_mode & 0o777 == 0o700
+    own.chmod(0o755)
+    with pytest.raises(UserError, match=f"^Ray's files cannot be kept in {own}: .*RAY_TMPDIR"):
+        ray_cluster._own_folder()
+    monkeypatch.setenv("RAY_TMPDIR", "/elsewhere")
+    assert ray_cluster._own_folder() is None
 
 
 def test_a_slow_start_is_told(

@@ -14,6 +14,7 @@ No fault of the cache is an error.  The first of a process is told in one line.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import hashlib
 import logging
@@ -229,7 +230,7 @@ def _write(root: Path, version: str, name: str, content: bytes) -> None:
         OSError: it cannot be written, or others could change it there.
     """
     if root == _temporary_root():
-        _claim(root)
+        claim(root)
     folder = root / version
     is_new = not folder.is_dir()
     folder.mkdir(parents=True, exist_ok=True)
@@ -238,7 +239,7 @@ def _write(root: Path, version: str, name: str, content: bytes) -> None:
         with open(os.open(part, _WRITING, 0o644), "wb") as file:
             file.write(content)
             if not _is_private(os.fstat(file.fileno())):
-                raise PermissionError(0, "others may write there")
+                raise PermissionError(errno.EPERM, "others may write there")
         os.replace(part, folder / name)
     except OSError:
         with contextlib.suppress(OSError):
@@ -249,15 +250,19 @@ def _write(root: Path, version: str, name: str, content: bytes) -> None:
             _remove_old(root)
 
 
-def _claim(root: Path) -> None:
-    """Make a folder where everybody may make some, and see that it is this user's alone."""
+def claim(root: Path) -> None:
+    """Make a folder where everybody may make some, and see that it is this user's alone.
+
+    Raises:
+        OSError: it cannot be made, or is not.
+    """
     with contextlib.suppress(FileExistsError):
         root.mkdir(mode=0o700)
     if sys.platform == "win32":
         return
     info = root.lstat()
-    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o022:
-        raise PermissionError(0, "it is not this user's alone")
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.getuid() or info.st_mode & 0o077:
+        raise PermissionError(errno.EPERM, "it is not this user's alone", str(root))
 
 
 def _remove_old(root: Path) -> None:
