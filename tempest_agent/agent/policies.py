@@ -100,6 +100,7 @@ class HybridPolicy(BasePolicy):
         network.eval().requires_grad_(False)
         policy: Self = make(observation, action, lambda _: 0.0, network, config)
         policy.step = int(content["step"])
+        policy.set_training_mode(False)
         return policy.to(get_device(device))
 
     def predict(

@@ -15,6 +15,8 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvS
 
 from tempest_agent.errors import UserError, shown
 
+_ENDINGS = ("final_obs", "final_info")
+
 
 class VectorEnvAdapter(VecEnv):
     """``env`` for SB3's algorithms, callbacks and ``evaluate_policy``.
@@ -70,9 +72,10 @@ class VectorEnvAdapter(VecEnv):
         done = np.asarray(terminated) | np.asarray(truncated)
         self._returns += reward
         self._lengths += 1
-        last = info.pop("final_obs", None)
-        final = infos_of(info.pop("final_info", {}), self.num_envs)
-        infos = infos_of(info, self.num_envs)
+        last, final = info.get("final_obs"), infos_of(info.get("final_info", {}), self.num_envs)
+        others = {name: info[name] for name in info if name.lstrip("_") not in _ENDINGS}
+        others["TimeLimit.truncated"] = np.zeros(self.num_envs, np.bool_)
+        infos = infos_of(others, self.num_envs)
         if last is None and done.any():
             raise UserError(
                 "the vector environment ended an episode without info['final_obs'], which "
@@ -82,8 +85,9 @@ class VectorEnvAdapter(VecEnv):
         for i in np.flatnonzero(done).tolist():
             own = {"r": float(self._returns[i]), "l": int(self._lengths[i])}
             self.reset_infos[i] = infos[i]
+            del infos[i]["TimeLimit.truncated"]
             # RecordEpisodeStatistics of a vector environment puts it beside the new game's infos.
-            own = self.reset_infos[i].pop("episode", own)
+            own = infos[i].pop("episode", own)
             infos[i] = {
                 "episode": own,
                 **final[i],
