@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias, TypeGuard
+from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +25,22 @@ def check_seed(seed: object) -> None:
         raise ValueError(f"seed={shown(seed)}: a whole number from 0 to 2**64 - 1, or None")
 
 
-def is_list(seeds: object) -> TypeGuard[Sequence[Seed]]:
-    """Return whether ``seeds`` has one entry a game."""
-    if isinstance(seeds, np.ndarray):
-        return seeds.ndim > 0
-    return isinstance(seeds, Sequence) and not isinstance(seeds, (str, bytes))
+def listed_seeds(seeds: object, num_games: int) -> list[Seed] | None:
+    """Return the entries of a list of seeds, one a game; None where ``seeds`` is no list.
+
+    Raises ``ValueError`` for lists of another length.
+    """
+    if isinstance(seeds, (str, bytes)) or not isinstance(seeds, (Sequence, np.ndarray)):
+        return None
+    if isinstance(seeds, np.ndarray) and seeds.ndim == 0:
+        return None
+    each = list(islice(seeds, num_games + 1))
+    if len(each) != num_games:
+        raise ValueError(
+            f"seed={shown(seeds)} is a list of another length than the {num_games} games: "
+            "give one seed per game, or a single whole number"
+        )
+    return each
 
 
 def streams_for(seeds: Seeds, num_games: int) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
@@ -41,19 +53,14 @@ def streams_for(seeds: Seeds, num_games: int) -> tuple[NDArray[np.void], NDArray
 
     Raises ``ValueError`` for negative seeds and lists of the wrong length.
     """
-    each: Sequence[Seed]
+    each: Sequence[Seed] | None
     if isinstance(seeds, np.random.SeedSequence):
         each = seeds.spawn(num_games)
-    elif is_list(seeds):
-        each = seeds
     else:
-        _sequence(seeds)  # Says what is wrong with it.
-        each = [int(seeds) + game for game in range(num_games)]
-    if len(each) != num_games:
-        raise ValueError(
-            f"seed is a list of {len(each)} numbers for {num_games} games: "
-            "give one seed per game, or a single whole number"
-        )
+        each = listed_seeds(seeds, num_games)
+    if each is None:
+        _check(seeds)
+        each = [int(seeds) + game for game in range(num_games)]  # type: ignore[arg-type]
     return new_streams([_sequence(seed) for seed in each]), np.array(
         [seed is not None for seed in each]
     )
@@ -63,6 +70,10 @@ def _sequence(seed: Seed) -> np.random.SeedSequence:
     if isinstance(seed, np.random.SeedSequence):
         return seed
     number = 0 if seed is None else seed
-    if not is_whole(number) or number < 0:
-        raise ValueError(f"seed={shown(seed)}: a seed is a whole number of at least 0")
+    _check(number)
     return np.random.SeedSequence(int(number)).spawn(1)[0]
+
+
+def _check(seed: object) -> None:
+    if not is_whole(seed) or seed < 0:
+        raise ValueError(f"seed={shown(seed)}: a seed is a whole number of at least 0")

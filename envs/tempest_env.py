@@ -81,7 +81,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
         check_seed(seed)
         seed = self._next_seed if seed is None else seed
         self._next_seed = None
-        super().reset(seed=seed)
+        super().reset(seed=None if seed is None else int(seed))
         self.batch.reset(seeds=seed)
         self._begin()
         return self.observe(), self._info()

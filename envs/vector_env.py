@@ -16,17 +16,16 @@ from .arcade.memory import as_bytes
 from .backend import make_batch
 from .batch import MOST_GAMES, NO_OUTPUT, StepOutput
 from .buffers import BufferPool
-from .checks import check_whole, is_whole
+from .checks import check_one_of, check_whole, is_whole
 from .feature_layout import NUM_FEATURES
 from .free_memory import too_large
 from .information import cause_names, describe_games
-from .messages import shown
 from .observations import observation_of
 from .options import EnvOptions
 from .rewards import REWARD_PARTS, Rewards
 from .saved_states import SAVED_SIZE, restore_saved, saved_states
 from .screen import Screen
-from .seeds import check_seed, is_list
+from .seeds import check_seed, listed_seeds
 from .settings import LARGEST_LIMIT
 from .step_kernels import ENDED, NOTED, REFUSED
 from .step_outputs import OutputSets
@@ -124,8 +123,9 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         ``options={"reset_mask": mask}``: only where the bool array ``mask`` is True.
         """
         check_reset_options(options, ("reset_mask",))
-        for each in seed if is_list(seed) else [seed]:
-            check_seed(each)
+        each = listed_seeds(seed, self.num_envs)
+        for one in [seed] if each is None else each:
+            check_seed(one)
         mask = self._reset_mask((options or {}).get("reset_mask"))
         if seed is None and not self._started:
             seed = self._next_seed
@@ -327,11 +327,10 @@ def _require_memory(num_envs: int) -> None:
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
-    try:
-        return AutoresetMode(mode)
-    except ValueError:
-        values = ", ".join(shown(each.value) for each in AutoresetMode)
-        raise ValueError(f"autoreset_mode={shown(mode)}: one of {values}") from None
+    if isinstance(mode, AutoresetMode):
+        return mode
+    check_one_of("autoreset_mode", mode, [each.value for each in AutoresetMode])
+    return AutoresetMode(mode)
 
 
 def _some(mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
