@@ -28,7 +28,7 @@ def check_whole(name: str, value: object, low: int, high: int, hint: str) -> Non
 def check_number(name: str, value: object) -> None:
     """``ValueError`` unless ``value`` is a finite number."""
     finite = False
-    if isinstance(value, Real) and not isinstance(value, bool):
+    if type(value) is not bool and isinstance(value, Real):
         try:
             finite = math.isfinite(value)
         except OverflowError:  # A whole number too large for a float.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +61,7 @@ class GameSettings:
         check_flag("skip_idle", self.skip_idle)
 
     def _options(self) -> list[Options]:
-        given: object = self.start_level
+        given: Any = self.start_level
         if isinstance(given, (str, bytes)):
             raise ValueError(
                 f"start_level={shown(given)}: a number from 1 to 99, or a list of them"

@@ -141,8 +141,9 @@ def _check_metadata(path: Path, dataset_id: str) -> None:
     with path.open(encoding="utf-8") as file:
         text = file.read(LARGEST_METADATA + 1)
     metadata = json.loads(text) if len(text) <= LARGEST_METADATA else {}
-    given = [metadata.get(name) for name in ("observation_space", "action_space")]
-    if metadata.get("data_format") != "hdf5" or not all(isinstance(each, str) for each in given):
+    named = [metadata.get(name) for name in ("observation_space", "action_space")]
+    given = [each for each in named if isinstance(each, str)]
+    if metadata.get("data_format") != "hdf5" or len(given) < len(named):
         raise _foreign(dataset_id, "its metadata do not say in HDF5 which spaces it has")
     for space in map(json.loads, given):
         for part in (space, *space.get("subspaces", {}).values()):

@@ -91,6 +91,8 @@ class Session:
         self._verbose = verbose
         self._trainer = trainer
         self._lock = lock
+        self._log: MetricsLog | None
+        self._guard_log: GuardLog | None
         self._log, self._guard_log = logs or (None, None)
         self._eval_games = eval_games
         self._progress: Progress | None = None

@@ -34,7 +34,7 @@ import numba
 import numpy as np
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
+from numba.core.serialize import dumps as _numba_dumps
 
 CHOSEN = "TEMPEST_AGENT_CACHE"
 """The variable of the environment that names the folder of the cache."""
@@ -59,6 +59,9 @@ log = logging.getLogger("tempest_agent")
 _told: list[str] = []
 
 
+_dumps = cast(Callable[[Any], bytes], _numba_dumps)
+
+
 class CodeCache(_Cache):
     """The machine code of one function, as Numba's dispatchers load and save it.
 
@@ -69,7 +72,7 @@ class CodeCache(_Cache):
 
     def __init__(self, function: Callable[..., Any], version: str) -> None:
         cells = [cell.cell_contents for cell in function.__closure__ or ()]
-        made_of = hashlib.sha256(function.__code__.co_code + dumps(cells)).hexdigest()
+        made_of = hashlib.sha256(function.__code__.co_code + _dumps(cells)).hexdigest()
         self._function = f"{function.__module__}.{function.__qualname__}"
         self._made_by = (
             *(self._function, function.__code__.co_firstlineno, made_of, version),
@@ -104,7 +107,7 @@ class CodeCache(_Cache):
             _warn(f"{self._function} cannot be kept: it refers to memory of this process")
             return
         name, key = self._address(sig, data.codegen)
-        payload = cast(bytes, dumps(data._reduce()))
+        payload = _dumps(data._reduce())
         content = _seal(key, payload) + payload
         faults = []
         for root in _roots():

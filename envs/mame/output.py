@@ -94,5 +94,6 @@ def ask(command: Sequence[str], folder: Path, seconds: float) -> str:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        process.stdout.close()
+        if process.stdout is not None:
+            process.stdout.close()
     return answer.decode(errors="backslashreplace")

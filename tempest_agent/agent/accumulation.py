@@ -158,8 +158,8 @@ class Accumulator:
 
     def _measure(self) -> None:
         """The norm of the gradient, and those of its groups."""
-        members = [p for p in self.parameters if p.grad is not None]
-        norms = iter(torch._foreach_norm([p.grad for p in members]))
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        norms = iter(torch._foreach_norm(gradients))
         by_group = {
             name: [next(norms) for p in group if p.grad is not None]
             for name, group in self.groups.items()

@@ -145,7 +145,8 @@ def _whole(axis: spaces.Box, position: NDArray[Any]) -> NDArray[Any]:
         chosen = step * (last + 1) // (2 * FINE + 1)
     else:
         chosen = (step * last + FINE) // (2 * FINE)
-    return (chosen + low).astype(axis.dtype)
+    whole: NDArray[Any] = (chosen + low).astype(axis.dtype)
+    return whole
 
 
 def form_of(space: spaces.Space[Any]) -> ActionForm:

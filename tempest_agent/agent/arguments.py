@@ -146,7 +146,7 @@ def with_arguments(
         raise UserError(_in_argument_names(str(error), given)) from error
 
 
-def for_steps(config: Config, steps: int, exploration_fraction: float | None) -> Config:
+def for_steps(config: Config, steps: Any, exploration_fraction: float | None) -> Config:
     """``config`` for a run of ``steps`` decisions.
 
     Exploration falls over the share ``exploration_fraction`` of them, or as configured.
@@ -223,7 +223,7 @@ def check_others(
         raise UserError(one_line(error)) from error
 
 
-def fraction_of(value: float | None, config: Source) -> float | None:
+def fraction_of(value: Any, config: Source) -> float | None:
     """Return the share of ``learn`` over which exploration falls, None where ``config`` says it.
 
     Args:
@@ -237,12 +237,12 @@ def fraction_of(value: float | None, config: Source) -> float | None:
         said = not isinstance(config, Mapping | None)
         said = said or _tree_names(config, "exploration", "epsilon_steps")
         return None if said else EXPLORATION_FRACTION
-    if not (isinstance(value, Real) and 0.0 <= value <= 1.0):
+    if not (isinstance(value, Real) and 0.0 <= float(value) <= 1.0):
         raise UserError(
             f"exploration_fraction={shown(value)} is a share of learn(total_timesteps); give a "
             "number from 0 to 1"
         )
-    return value
+    return float(value)
 
 
 def _train_freq(value: Any) -> Any:

@@ -45,7 +45,7 @@ from .learner import Learner
 from .networks import Layout
 from .persistence import Persistence
 from .playing import Playing
-from .policies import POLICIES, policy_class
+from .policies import POLICIES, HybridPolicy, policy_class
 from .rates import Rates
 from .replay import ReplayBuffer
 from .replicas import ALONE, Replicas
@@ -125,6 +125,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
     collector: Collector
     replay: ReplayBuffer
     update: Update
+    policy: HybridPolicy
     curriculum: Curriculum
     owed: int
     _rates: Rates
@@ -248,13 +249,14 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
                 f"{self.observation_space}; use MlpQPolicy"
             )
         self.learner = Learner(self.layout, config, self.device, self.replicas)
-        self.policy = self.policy_class(
+        policy: Any = self.policy_class(
             self.observation_space,
             self.action_space,
             self.lr_schedule,
             network=self.learner.followers.average,
             config=config,
-        ).to(self.device)
+        )
+        self.policy = policy.to(self.device)
         if self.env is not None:
             self._make_collector()
 

@@ -108,7 +108,8 @@ class Batch(NamedTuple):
         if self.path is not None:
             return self.path
         first = (self.codes, self.spin, self.buttons, self.zap_legal, self.driver, self.returns)
-        return Path(*(column[:, None] for column in first), valid=self.horizons[:, None] > 0)
+        valid = self.horizons > 0
+        return Path(*[column[:, None] for column in (*first, valid)])
 
     def part(self, first: int, last: int) -> Batch:
         """Rows ``first`` to ``last - 1``, without copying."""

@@ -158,7 +158,7 @@ def _entries(values: Any, count: int) -> Sequence[Any]:
         entries: list[Any] = values.tolist()
         return entries
     if isinstance(values, np.ndarray | list | tuple) and len(values) == count:
-        return values
+        return list(values)
     # Said of all of them together.
     return [values] * count
 

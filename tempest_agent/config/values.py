@@ -76,7 +76,7 @@ def _converted(key: str, value: Any, wanted: type) -> Any:
 
 
 def _whole_number(value: object) -> int | None:
-    if isinstance(value, Integral) and not isinstance(value, bool):
+    if type(value) is not bool and isinstance(value, Integral):
         return int(value)
     if isinstance(value, str) and _NUMBER.fullmatch(value) and _WHOLE.fullmatch(value):
         return int(value.replace("_", ""))
@@ -89,7 +89,7 @@ def _number(value: object) -> float | None:
     # YAML 1.1 reads 5e-4 (no dot) as text.
     if isinstance(value, str):
         number = float(value.replace("_", "")) if _NUMBER.fullmatch(value) else float("nan")
-    elif isinstance(value, Real) and not isinstance(value, bool):
+    elif type(value) is not bool and isinstance(value, Real):
         try:
             number = float(value)
         except OverflowError:  # A whole number too large for a float.

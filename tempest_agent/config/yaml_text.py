@@ -32,14 +32,14 @@ class _NotReadError(yaml.MarkedYAMLError):
 class _Loader(yaml.SafeLoader):
     """Plain values only, and each key once: PyYAML itself would take the last one silently."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._values = self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         for found, what, instead in (
             (isinstance(event, yaml.AliasEvent), "aliases (*)", "write the value again"),
             (getattr(event, "anchor", None), "anchors (&)", "leave it out"),
