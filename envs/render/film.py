@@ -139,7 +139,7 @@ def _require_target(path: Path) -> None:
         readable = False
     if not readable:
         # OpenCV takes names in UTF-8 only, and crashes on others.
-        raise FilmError(f"{str(path)!a} is not valid UTF-8: film to a name in plain letters")
+        raise FilmError(f"{shown(path)} is not valid UTF-8: film to a name in plain letters")
 
 
 def _require_space(part: Path) -> None:
