@@ -1,9 +1,8 @@
-"""Runs resumed from an earlier checkpoint: what they had become becomes a run of its own.
+"""Runs resumed from an earlier checkpoint: what came after it is moved aside, as a run of its own.
 
-``RUN/abandoned/from_step_N/`` gets the later checkpoints, and copies of all logs as they were; the
-run itself then is as it was after ``N`` decisions, and its newest checkpoint the one to go on from.
-Until the folder has its name, a kill leaves it as ``unfinished_from_step_N``: the next resume
-finishes it first.
+``RUN/abandoned/from_step_N/`` gets the later checkpoints, and copies of all logs as they were.  The
+run itself is then as it was after ``N`` decisions, and that checkpoint its newest.  A kill in
+between leaves ``unfinished_from_step_N``, which the next resume completes first.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ log = logging.getLogger("tempest_agent")
 
 
 def go_back(run: Path, checkpoint: Path, step: int) -> None:
-    """Move aside what the run has after ``step`` decisions, the moment of ``checkpoint``.
+    """Move aside what the run has after ``checkpoint``, which was taken at ``step`` decisions.
 
     A run that has nothing later stays as it is.
     """
@@ -52,7 +51,7 @@ def go_back(run: Path, checkpoint: Path, step: int) -> None:
 
 
 def finish_going_back(run: Path) -> None:
-    """Complete what ``go_back`` has begun; nothing happens where it has not."""
+    """Complete an interrupted ``go_back``, if there is one."""
     for folder in sorted((run / ABANDONED).glob("unfinished_*")):
         match = _UNFINISHED.fullmatch(folder.name)
         if match is None:
@@ -75,7 +74,7 @@ def finish_going_back(run: Path) -> None:
 
 
 def _move_later(run: Path, aside: Path, step: int) -> None:
-    """Every part of this may be done twice."""
+    """Move and copy files to ``aside``; each part may be done twice."""
     checkpoints = aside / CHECKPOINT_FOLDER
     checkpoints.mkdir(exist_ok=True)
     remove_leftovers(aside, RUN_FILES)
@@ -95,7 +94,7 @@ def _move_later(run: Path, aside: Path, step: int) -> None:
 
 
 def _later(folder: Path, step: int) -> Iterator[Path]:
-    """Files of checkpoints that have more than ``step`` decisions."""
+    """Yield the files of checkpoints that have more than ``step`` decisions."""
     for path in sorted(folder.glob("step_*.pt")):
         if checkpoint_step(path) > step:
             yield path

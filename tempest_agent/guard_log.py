@@ -24,8 +24,8 @@ class GuardLog:
     Args:
         run: the run's folder.
         resumed_at: step at which it goes on if it does; later lines are dropped, as the run will
-            make them again.  A file with damaged lines is kept as ``NAME.bad``; half a line at
-            the end, as a kill leaves it, is dropped.
+            write them again.  A file with damaged lines is set aside as ``NAME.bad``; half a
+            line at the end, as a kill leaves it, is dropped.
     """
 
     def __init__(self, run: Path, resumed_at: int | None = None) -> None:
@@ -37,7 +37,9 @@ class GuardLog:
         unfinished = not self._path.read_bytes().endswith(b"\n")
         if damaged > unfinished:
             aside = set_aside(self._path).name
-            log.warning("%s has damaged lines: kept as %s, and gone on without", self._path, aside)
+            log.warning(
+                "%s has damaged lines: set aside as %s, whole lines are kept", self._path, aside
+            )
         self._lines = [_line(event) for event in events if event["step"] <= resumed_at]
         if self._lines:
             self._rewrite()

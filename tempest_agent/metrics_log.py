@@ -46,12 +46,12 @@ class CsvLog:
             self._rows = [row for row in rows if int(row[STEP_COLUMN]) <= resumed_at]
             if self._rows:
                 self._rewrite()
-            else:  # As before the first row of a run, whose columns come one after the other.
+            else:  # Columns are added in the order of the rows, as in a new run.
                 self._columns = []
                 path.unlink()
 
     def has(self, steps: int) -> bool:
-        """Whether there is a row of the state after ``steps`` decisions."""
+        """Return whether there is a row of the state after ``steps`` decisions."""
         return any(row[STEP_COLUMN] == str(steps) for row in self._rows)
 
     def write(self, steps: int, figures: Mapping[str, float]) -> None:
@@ -65,7 +65,7 @@ class CsvLog:
             self._rewrite()
             return
         try:
-            # Not made anew: it would have no heading.
+            # Without O_CREAT: a new file would have no heading.
             with open(self._path, "r+", newline="", encoding="utf-8", opener=open_own) as file:
                 file.seek(0, SEEK_END)
                 csv.DictWriter(file, self._columns, restval="").writerow(row)
@@ -127,7 +127,7 @@ class MetricsLog:
         self._events.flush()
 
     def has(self, table: str, steps: int) -> bool:
-        """Whether ``table`` has a row of the state after ``steps`` decisions."""
+        """Return whether ``table`` has a row of the state after ``steps`` decisions."""
         return self._tables[table].has(steps)
 
     def copy_to(self, folder: Path) -> None:
@@ -141,7 +141,7 @@ class MetricsLog:
 
 
 def cut_events(path: Path, step: int) -> None:
-    """Leave only what a file of TensorBoard tells about the first ``step`` decisions."""
+    """Remove the events after ``step`` decisions from a file of TensorBoard."""
     # Here, because it takes a while and few runs need it.
     from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
     from tensorboard.summary.writer.record_writer import RecordWriter

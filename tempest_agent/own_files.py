@@ -51,14 +51,14 @@ def open_own(path: str, flags: int) -> int:
 
 
 def require_own(file: int, path: str | Path) -> None:
-    """``LinkedFileError`` where the open ``file`` has other names than ``path``, or is no file."""
+    """Raise ``LinkedFileError`` if the open ``file`` has other names, or is no plain file."""
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
         raise LinkedFileError(path)
 
 
 def require_own_folder(folder: Path) -> None:
-    """``UserError`` where ``folder``, inside a run, is a link to somewhere else."""
+    """Raise ``UserError`` if ``folder``, inside a run, is a link."""
     if folder.is_symlink():
         raise UserError(
             f"{folder} is a link to {os.readlink(folder)}, and nothing is written through it: put "

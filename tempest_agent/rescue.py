@@ -1,4 +1,4 @@
-"""What is saved of a run whose folder has vanished: removed, moved, unmounted, or replaced."""
+"""Saving a run whose folder has vanished: removed, moved, unmounted, or replaced."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tempest_agent.run_directory import CHECKPOINT_FOLDER, record_start, write_c
 
 
 def rescue(trainer: Trainer, run: Path, metrics: MetricsLog | None) -> UserError:
-    """Save the run in a new folder among the temporary files; the error that says so."""
-    gone = f"the folder {run} was removed, moved or unmounted while its run was at work"
+    """Save the run in a new temporary folder; return the error that says so."""
+    gone = f"the folder {run} was removed, moved or unmounted during training"
     if trainer.steps == 0:
-        return UserError(f"{gone}; nothing had been played yet")
+        return UserError(f"{gone}; there was nothing to save yet")
     if trainer.replicas.size > 1:  # Which would all have to save.
-        return UserError(f"{gone}; several ranks trained, and nothing could be saved elsewhere")
+        return UserError(f"{gone}; a run of several ranks cannot be saved elsewhere")
     try:
         folder = Path(tempfile.mkdtemp(prefix=f"{run.name}-"))
         trainer.folder, trainer.on_checkpoint = folder / CHECKPOINT_FOLDER, None
@@ -32,5 +32,5 @@ def rescue(trainer: Trainer, run: Path, metrics: MetricsLog | None) -> UserError
         return UserError(f"{gone}; saving it elsewhere failed too ({one_line(also)})")
     return UserError(
         f"{gone}; its {trainer.steps:,} decisions are saved in {folder}: copy that folder to where "
-        f"it stays, and go on with: tempest-agent train --resume {folder}"
+        f"it stays, and resume it: tempest-agent train --resume {folder}"
     )

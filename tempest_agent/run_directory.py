@@ -13,8 +13,8 @@ A run directory holds::
     abandoned/        what a run had become before it was resumed from an earlier checkpoint
     .lock             held while a process works on the run (see ``run_lock``)
 
-``run.json`` and ``config.yaml`` are written, in this order, before anything else is done: a run
-that was killed before its first checkpoint is started again from them.  A file that turns out to be
+``run.json`` and ``config.yaml`` are written, in this order, before anything else: a run that was
+killed before its first checkpoint is restarted from them.  A file that turns out to be
 damaged is renamed to ``NAME.bad``, and the run goes on without it.
 """
 
@@ -101,10 +101,10 @@ def create_run(name: str, seed: int, chosen: Path | None = None) -> Path:
 
 
 def claim_run(run: Path) -> None:
-    """Remove what a run left in ``run`` that was killed as it began; this process has locked it.
+    """Remove what a run left in ``run`` that was killed at its start; this process has locked it.
 
     Raises:
-        UserError: another process has begun a run there just before.
+        UserError: another process has just started a run there.
     """
     _require_new(run)
     remove_leftovers(run, RUN_FILES)
@@ -192,12 +192,12 @@ def find_run(asked: Path | None) -> Path:
 
 
 def can_resume(run: Path) -> bool:
-    """Whether there is something to go on from: a checkpoint, or the settings to start again."""
-    return any((run / CHECKPOINT_FOLDER).glob("step_*.pt*")) or can_start_again(run)
+    """Return whether there is something to resume: a checkpoint, or settings to restart from."""
+    return any((run / CHECKPOINT_FOLDER).glob("step_*.pt*")) or can_restart(run)
 
 
-def can_start_again(run: Path) -> bool:
-    """Whether it ended before its first checkpoint, and its settings are there."""
+def can_restart(run: Path) -> bool:
+    """Return whether ``run`` ended before its first checkpoint, with its settings written."""
     folder = run / CHECKPOINT_FOLDER
     saved = (path.name for path in folder.glob("*.pt*"))
     begun = folder.is_dir() and (run / CONFIG_FILE).is_file()
@@ -205,7 +205,7 @@ def can_start_again(run: Path) -> bool:
 
 
 def _age(run: Path) -> tuple[float, int]:
-    """Sorts runs, the one that was started or resumed last first."""
+    """Return the sort key that puts the run started or resumed last first."""
     file = run / RUN_FILE
     try:
         started = datetime.strptime((_starts(file) or [])[-1]["time"], TIME).timestamp()
@@ -246,7 +246,7 @@ def _starts_before(file: Path) -> list[dict[str, Any]]:
 
 
 def _starts(file: Path) -> list[dict[str, Any]] | None:
-    """The starts that ``run.json`` lists; None of a file that is none of ours, or damaged."""
+    """Return the starts that ``run.json`` lists; None for a damaged or foreign file."""
     try:
         starts = read_json(file).get("starts")
     except UserError:
@@ -356,7 +356,7 @@ def _require_new(folder: Path) -> None:
 
 
 def _is_new(folder: Path) -> bool:
-    """Whether there is nothing in it, or only what a run leaves that was killed as it began."""
+    """Return whether ``folder`` is empty, or has only what a run killed at its start leaves."""
     # ``run.json`` is ours only if it lists starts.
     begun = (folder / RUN_FILE).is_file() and bool(_starts(folder / RUN_FILE))
     ours = {LOCK_FILE, CHECKPOINT_FOLDER, *[RUN_FILE][:begun]}
@@ -370,13 +370,13 @@ def _is_new(folder: Path) -> bool:
 
 
 def _names(folder: Path, written: str) -> Iterator[str]:
-    """What is in ``folder``, without what ``remove_leftovers(folder, written)`` would remove."""
+    """Return the names in ``folder`` that ``remove_leftovers(folder, written)`` would leave."""
     unfinished = _unfinished(written)
     return (path.name for path in folder.iterdir() if unfinished.fullmatch(path.name) is None)
 
 
 def _unfinished(names: str) -> re.Pattern[str]:
-    """What files are called that ``replacing`` writes, until they get one of ``names``."""
+    """Return the pattern of temporary names that ``replacing`` uses for ``names``."""
     return re.compile(rf"\.(?:{names})\.[a-z0-9_]{{8}}")
 
 

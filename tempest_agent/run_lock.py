@@ -52,7 +52,7 @@ class RunLock:
             log.warning("%s cannot be locked (%s): start it only once", run, error.strerror)
 
     def _sign(self, file: int) -> None:
-        """Write who holds the lock into it."""
+        """Write the number of this process into the lock file."""
         require_own(file, self.path)
         try:
             os.ftruncate(file, 0)
@@ -93,7 +93,7 @@ def is_locked(run: Path) -> bool:
 
 
 def _lock_of(path: Path, on_acquired: Callable[[int], None] | None = None) -> BaseFileLock:
-    """A lock that is never waited for; its file stays, so that no two can hold different ones."""
+    """Return a lock that is never waited for; its file stays, so that there is only one."""
     return FileLock(
         path,
         timeout=0,
@@ -105,7 +105,7 @@ def _lock_of(path: Path, on_acquired: Callable[[int], None] | None = None) -> Ba
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """What tells a folder from another of the same name; None if it is not there."""
+    """Return what tells a folder from another of the same name; None if it is missing."""
     try:
         found = folder.stat()
     except OSError:

@@ -16,7 +16,7 @@ FOLDER_IS_GONE = "the current folder has been removed: change to one that exists
 
 
 def machine_failure(error: BaseException) -> str | None:
-    """What the machine could not do, in words; None where ``error`` says something else."""
+    """Return what the machine could not do, in words; None if ``error`` is of another kind."""
     if is_out_of_memory(error):
         return f"not enough memory ({one_line(error)[:120]})"
     # A damaged archive asks for places before the file's beginning: EINVAL.
@@ -26,7 +26,7 @@ def machine_failure(error: BaseException) -> str | None:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory is used up."""
+    """Return whether ``error`` means that memory is used up."""
     if isinstance(error, MemoryError):
         return True
     if isinstance(error, OSError):
@@ -37,14 +37,14 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def system_reason(error: OSError) -> str:
-    """Why the system refused; a current folder that is gone is named, which the error is not."""
+    """Return why the system refused, with a missing current folder named as such."""
     if error.errno == errno.ENOENT and current_folder_is_gone():
         return FOLDER_IS_GONE
     return error.strerror or one_line(error)
 
 
 def current_folder_is_gone() -> bool:
-    """Whether the folder that relative paths begin at has been removed."""
+    """Return whether the current folder has been removed."""
     try:
         os.getcwd()
     except FileNotFoundError:

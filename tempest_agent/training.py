@@ -32,7 +32,6 @@ from tempest_agent.metrics_table import metrics_table
 from tempest_agent.own_files import require_own_folder
 from tempest_agent.progress import Progress, following, speed
 from tempest_agent.rescue import rescue
-from tempest_agent.run_beginning import begin, begin_again
 from tempest_agent.run_directory import (
     CHECKPOINT_FILES,
     CHECKPOINT_FOLDER,
@@ -40,7 +39,7 @@ from tempest_agent.run_directory import (
     LATEST,
     LATEST_FILES,
     RUN_FILES,
-    can_start_again,
+    can_restart,
     find_run,
     publish,
     record_start,
@@ -49,6 +48,7 @@ from tempest_agent.run_directory import (
 )
 from tempest_agent.run_lock import RunLock
 from tempest_agent.run_memory import require_memory
+from tempest_agent.run_start import restart_run, start_run
 from tempest_agent.system_errors import system_reason
 
 SHOWN = {
@@ -124,7 +124,7 @@ class Session:
         require_memory(config)
         if publishes:
             _prepare_latest()
-        trainer, run, lock = begin(config, folder, start, replicas)
+        trainer, run, lock = start_run(config, folder, start, replicas)
         try:
             logs = MetricsLog(run), GuardLog(run)
         except BaseException:
@@ -148,8 +148,8 @@ class Session:
         """Go on with the run at ``path`` (its folder or a checkpoint in it), or the newest run.
 
         Damaged files of the run are set aside and named.  A run that is complete is left as it
-        is; ``run`` says so.  One that ended before its first checkpoint begins again.  What a run
-        has become since the checkpoint at ``path`` is moved aside.
+        is; ``run`` says so.  One that ended before its first checkpoint is restarted.  What a run
+        has written since the checkpoint at ``path`` is moved aside.
 
         Args:
             path: a run, or the checkpoint at which to go on.
@@ -174,15 +174,15 @@ class Session:
         try:
             checkpoint = _prepared(run, path)
             if checkpoint is None:
-                log.warning("%s has no checkpoint: starting it again from its settings", run)
-                trainer = begin_again(run, steps, device, actors, local, replicas)
+                log.warning("%s has no checkpoint: restarting it from its config.yaml", run)
+                trainer = restart_run(run, steps, device, actors, local, replicas)
             else:
                 trainer = _go_on(run, checkpoint, steps, device, actors, local, replicas)
             logs = None
             if checkpoint is None or trainer.steps < trainer.config.run.steps:
                 if checkpoint is not None:
                     go_back(run, checkpoint, trainer.steps)
-                    trainer.keep_again()
+                    trainer.restore_kept()
                 record_start(run, trainer.steps)
                 logs = MetricsLog(run, trainer.steps), GuardLog(run, trainer.steps)
             else:
@@ -206,8 +206,8 @@ class Session:
         """Train to the end, or to the next consistent point after SIGINT or SIGTERM.
 
         Raises:
-            UserError: the folder cannot be written, or has vanished; then what there was has been
-                saved elsewhere, if that was possible.
+            UserError: the folder cannot be written, or has vanished; the run is then saved
+                elsewhere, if that is possible.
         """
         try:
             return self._run()
@@ -246,7 +246,7 @@ class Session:
                 self._progress.message(f"{trainer.config.actors.count} actors play on Ray")
             if self._measures_teacher():
                 self._progress.message("measuring the teacher ...")
-            self._evaluate_again()
+            self._evaluate_missing()
             result = trainer.run()
         self._log.close()
         return self._result(result, began)
@@ -290,10 +290,10 @@ class Session:
                 self._say(f"{LATEST} stays as it was: {system_reason(error)}")
         self._evaluate(path, "saved")
 
-    def _evaluate_again(self) -> None:
-        """Play the greedy games for which there was no time left when the run was stopped."""
+    def _evaluate_missing(self) -> None:
+        """Play the greedy games of the checkpoint resumed from, if the stop had prevented them."""
         path, trainer = self._resumed_from, self._trainer
-        if path is None or self._log is None or not self._eval_games or not trainer.is_due:
+        if path is None or self._log is None or not self._eval_games or not trainer.is_scheduled:
             return
         if not self._log.has("eval", trainer.steps):
             self._evaluate(path, "resumed from")
@@ -344,7 +344,7 @@ def _prepare_latest() -> None:
 
 
 def _prepared(run: Path, path: Path | None) -> Path | None:
-    """The checkpoint to go on from, ``path`` or the newest; None if the run is to begin again.
+    """Return the checkpoint to resume from, ``path`` or the newest; None for a restart.
 
     The files of the run, which this process has locked, are put in order first.
     """
@@ -356,7 +356,7 @@ def _prepared(run: Path, path: Path | None) -> Path | None:
     take_back(folder)
     if path is not None and path.is_file() and path.suffix == ".pt":
         return path
-    if can_start_again(run):
+    if can_restart(run):
         return None
     return newest_checkpoint(folder, clear=True)
 
@@ -370,7 +370,7 @@ def _go_on(
     local: Sequence[str],
     replicas: Replicas,
 ) -> Trainer:
-    """The trainer of a run at one of its checkpoints."""
+    """Return the trainer of a run at one of its checkpoints."""
     trainer = Trainer.resume(
         checkpoint,
         steps=steps,

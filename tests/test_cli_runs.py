@@ -17,7 +17,7 @@ import torch
 import yaml
 from click.testing import CliRunner, Result
 
-from tempest_agent import run_beginning
+from tempest_agent import run_start
 from tempest_agent.cli import cli
 
 TRAIN_KEYS = {
@@ -168,7 +168,7 @@ def test_a_run_that_cannot_write_its_first_files_leaves_none(
         raise OSError(errno.ENOSPC, "No space left on device", str(run / "run.json"))
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(run_beginning, "record_start", full)
+    monkeypatch.setattr(run_start, "record_start", full)
     result = run(*SHORT, "--run-dir", "mine")
     assert result.exit_code == 2
     assert "cannot write mine/run.json: No space left on device" in result.stderr

@@ -119,6 +119,6 @@ def test_copies_that_a_kill_has_prevented_are_made_at_the_next_start(tmp_path: P
     assert trainer.kept["good.pt"] == 800
     (folder / "good.pt").write_bytes((folder / "step_400.pt").read_bytes())
     again = resumed(tmp_path)
-    again.keep_again()
+    again.restore_kept()
     assert (folder / "good.pt").read_bytes() == newest
     torch.load(folder / "best.pt", weights_only=True)

@@ -68,7 +68,7 @@ def test_what_was_played_is_saved_elsewhere_and_goes_on_from_there(
     error = str(vanishing(session, 160, lambda: WAYS[way](run)))
     [saved] = temporary.iterdir()
     assert f"the folder {run} was removed, moved or unmounted" in error
-    assert error.endswith(f"go on with: tempest-agent train --resume {saved}")
+    assert error.endswith(f"resume it: tempest-agent train --resume {saved}")
     assert "160 decisions are saved" in error
     assert not run.is_dir()
     resume(saved, games=0)

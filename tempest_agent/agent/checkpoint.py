@@ -237,7 +237,7 @@ def read_replay(
 
 
 def _require_machine(path: Path, error: BaseException) -> None:
-    """``UserError`` where ``error`` says nothing about what is in the file ``path``."""
+    """Raise ``UserError`` if ``error`` is a failure of the machine, not of the file's bytes."""
     why = machine_failure(error)
     if why is not None:
         raise UserError(
@@ -246,7 +246,7 @@ def _require_machine(path: Path, error: BaseException) -> None:
 
 
 def _is_damaged(path: Path) -> bool:
-    """Whether the archive ``path`` is: a wrong byte in it may ask for more memory than there is."""
+    """Check the archive ``path``: a wrong byte in it may ask for more memory than there is."""
     try:
         _check_archive(path)
     except _UNREADABLE as error:
@@ -263,8 +263,7 @@ def checkpoint_step(path: Path) -> int:
 def newest_checkpoint(folder: Path, *, clear: bool = False) -> Path:
     """The newest ``step_*.pt`` in ``folder`` that is whole; damaged ones are named in the log.
 
-    That is the one with most decisions: what came after a checkpoint is moved elsewhere when a
-    run is resumed from it.
+    That is the one with most decisions: resuming from a checkpoint moves all later ones away.
 
     Args:
         folder: of the checkpoints of one run.
@@ -294,7 +293,7 @@ def newest_checkpoint(folder: Path, *, clear: bool = False) -> Path:
 
 
 def take_back(folder: Path) -> None:
-    """Give checkpoints their names back that were set aside and are whole.
+    """Rename whole checkpoints that were set aside back to their names.
 
     Raises:
         UserError: the machine cannot read one of them now.

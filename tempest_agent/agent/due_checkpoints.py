@@ -22,6 +22,6 @@ class DueCheckpoints(BaseCallback):
         trainer.stopped = trainer.replicas.stops(trainer.stop_requested)
         # The last checkpoint of a run is written by ``run``, after the last updates.
         last = trainer.stopped or trainer.steps >= trainer.config.run.steps
-        if trainer.is_due and not last:
+        if trainer.is_scheduled and not last:
             trainer.save()
         return not trainer.stopped

@@ -112,7 +112,7 @@ def find_replay(
 
 
 def step_of(path: Path) -> int | None:
-    """The decisions of the checkpoint ``path``; None if it is missing or damaged."""
+    """Return the decisions of the checkpoint ``path``; None if it is missing or damaged."""
     if not path.is_file():
         return None
     try:
@@ -122,11 +122,11 @@ def step_of(path: Path) -> int | None:
         return None
 
 
-def keep_again(folder: Path, steps: Mapping[str, int | None]) -> None:
-    """Make the copies ``best.pt`` and ``good.pt`` those of ``steps``, where such files are left.
+def restore_kept(folder: Path, steps: Mapping[str, int | None]) -> None:
+    """Restore the copies ``best.pt`` and ``good.pt`` of ``steps`` from the checkpoints left.
 
-    They are others where a run was killed before they were written, or is taken back to an
-    earlier checkpoint.
+    They differ where a run was killed before they were written, or is resumed from an earlier
+    checkpoint.
     """
     for name, step in steps.items():
         source = folder / f"step_{step}.pt"

@@ -48,9 +48,9 @@ from .run_checkpoints import (
     checkpoint_at,
     find_replay,
     fitting,
-    keep_again,
     read_good,
     read_run,
+    restore_kept,
     write_snapshot,
 )
 from .teacher_score import has_to_be_measured, measure_teacher
@@ -317,13 +317,13 @@ class Trainer:
         guard = self.algorithm.guard
         return {BEST: self.best_step, GOOD: guard.good_step if guard.enabled else None}
 
-    def keep_again(self) -> None:
-        """Make ``best.pt`` and ``good.pt`` those that this run has at this moment."""
-        keep_again(self.folder, self.kept)
+    def restore_kept(self) -> None:
+        """Restore ``best.pt`` and ``good.pt`` as this run has them at this step."""
+        restore_kept(self.folder, self.kept)
 
     @property
-    def is_due(self) -> bool:
-        """Whether a run that nothing interrupts saves now: at every interval, and at its end."""
+    def is_scheduled(self) -> bool:
+        """Whether an uninterrupted run saves at this step: at every interval, and at its end."""
         run = self.config.run
         every, before = run.checkpoint_interval, self.steps - run.num_envs
         return self.steps >= run.steps or self.steps // every != before // every
@@ -332,9 +332,9 @@ class Trainer:
         """Write a checkpoint (and the replay) of this moment; older ones are thinned out.
 
         The checkpoint whose teacher-free games scored most is kept as ``best.pt`` as well, the
-        last one without symptoms as ``good.pt``, to which the guard may go back.  Those of a run
-        that is interrupted are neither: they would not be there had it gone on, and what the
-        guard does must not depend on it.
+        last one without symptoms as ``good.pt``, to which the guard rolls back.  A checkpoint
+        that is written only because the run is interrupted becomes neither: an uninterrupted run
+        would not have it, and a later rollback must be the same in both.
 
         Raises:
             UserError: the folder cannot be written; earlier checkpoints are untouched.
@@ -346,7 +346,7 @@ class Trainer:
         if not self.replicas.is_first:
             return path
         snapshot = write_snapshot(self.folder, step, rows, run.compress_replay)
-        may_be_kept = self.is_due and self.saved_steps != step
+        may_be_kept = self.is_scheduled and self.saved_steps != step
         score = self.algorithm.collector.free_score
         is_best = score is not None and (self.best_score is None or score > self.best_score)
         if may_be_kept and is_best:

@@ -138,7 +138,7 @@ def _collected(running: _Running) -> int:
 
 @contextmanager
 def outputs_of(command: Command) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """The files of the command's stdout and stderr.
+    """Open the files of the command's stdout and stderr.
 
     Raises:
         UserError: there is a link in the place of one of them.

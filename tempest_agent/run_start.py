@@ -1,6 +1,6 @@
-"""How a run begins: its folder, its lock, and what it is to be, written down before all else.
+"""The start of a run: its folder, its lock, and its settings, written before anything else.
 
-What is written is enough to begin again (``--resume``) after a kill before the first checkpoint.
+They are enough to restart it (``--resume``) after a kill before its first checkpoint.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from tempest_agent.run_directory import (
 from tempest_agent.run_lock import RunLock
 
 
-def begin(
+def start_run(
     config: Config, chosen: Path | None, start: Path | None, replicas: Replicas
 ) -> tuple[Trainer, Path, RunLock]:
-    """A new run in the folder ``chosen`` (or one of its own), which is locked.
+    """Return the trainer, folder and lock of a new run.
 
     Args:
         config: all settings.
-        chosen: a folder that is new or empty.
-        start: a checkpoint whose networks it begins with.
+        chosen: a folder that is new or empty; None for one named after the run.
+        start: a checkpoint whose networks it takes over.
         replicas: the ranks that make the run, of which this is the first.
 
     Raises:
@@ -67,7 +67,7 @@ def begin(
         raise
 
 
-def begin_again(
+def restart_run(
     run: Path,
     steps: int | None,
     device: str | None,
@@ -75,9 +75,9 @@ def begin_again(
     local: Sequence[str],
     replicas: Replicas,
 ) -> Trainer:
-    """A run that was ended before its first checkpoint, from its beginning.
+    """Return the trainer of a run that ended before its first checkpoint, at its first decision.
 
-    It becomes what it would have been; the arguments are those of ``Session.resumed``.
+    The run becomes what it would have been; the arguments are those of ``Session.resumed``.
 
     Raises:
         UserError: its settings cannot be read, or cannot work here.

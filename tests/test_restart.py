@@ -1,4 +1,4 @@
-"""Runs that ended before their first checkpoint, however early: ``--resume`` starts them again."""
+"""Runs that ended before their first checkpoint, however early: ``--resume`` restarts them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from short_runs import assert_same_run, names, new_run, resume, rows, settings
 
-from tempest_agent import run_beginning
+from tempest_agent import run_start
 from tempest_agent.agent.trainer import Trainer
 from tempest_agent.cli import cli
 from tempest_agent.errors import UserError
@@ -39,10 +39,10 @@ def killed(run: Path, at: str, monkeypatch: pytest.MonkeyPatch, **more: Any) -> 
 
     with monkeypatch.context() as patch:
         # The dead do not tidy up.
-        patch.setattr(run_beginning, "discard_run", lambda _: None)
-        patch.setattr(run_beginning.RunLock, "discard", run_beginning.RunLock.release)
+        patch.setattr(run_start, "discard_run", lambda _: None)
+        patch.setattr(run_start.RunLock, "discard", run_start.RunLock.release)
         if at != "playing":
-            patch.setattr(run_beginning, at, die)
+            patch.setattr(run_start, at, die)
         try:
             session = Session.new(settings("run.steps=480"), run, 2, publishes=False, **more)
             play: Callable[[dict[str, float]], None] | None = session._trainer.algorithm.on_metrics
@@ -61,7 +61,7 @@ def killed(run: Path, at: str, monkeypatch: pytest.MonkeyPatch, **more: Any) -> 
 
 
 @pytest.mark.parametrize("at", ["_trainer", "playing"])
-def test_a_run_without_a_checkpoint_starts_again_and_is_the_same(
+def test_a_run_without_a_checkpoint_is_restarted_and_is_the_same(
     tmp_path: Path,
     whole: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -74,7 +74,7 @@ def test_a_run_without_a_checkpoint_starts_again_and_is_the_same(
     with pytest.raises(UserError, match=f"holds another run: go on with it by --resume {run}"):
         Session.new(settings(), run, 0, publishes=False)
     resume(run)
-    assert f"{run} has no checkpoint: starting it again from its settings" in caplog.text
+    assert f"{run} has no checkpoint: restarting it from its config.yaml" in caplog.text
     assert_same_run(run, whole, 480)
 
 
@@ -143,7 +143,7 @@ def test_the_newest_run_is_found_without_a_checkpoint(
     assert find_run(None) == Path("runs/one")
 
 
-def test_a_run_whose_checkpoints_are_all_damaged_is_not_started_again(
+def test_a_run_whose_checkpoints_are_all_damaged_is_not_restarted(
     tmp_path: Path, whole: Path
 ) -> None:
     run = tmp_path / "run"
