@@ -89,7 +89,8 @@ class Novice:
     """
 
     def __init__(self, level: float, seed: int = 0, name: str | None = None) -> None:
-        if not isinstance(level, Real) or not 0.0 <= level <= 1.0:
+        given: Any = level
+        if not isinstance(given, Real) or not 0.0 <= level <= 1.0:
             raise ValueError(
                 f"novice level {shown(level)} is off the dial: give a number from 0 to 1"
             )

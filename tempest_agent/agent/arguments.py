@@ -75,7 +75,7 @@ def base_config(config: Config | Mapping[str, Any] | str | Path | None) -> Confi
     if isinstance(config, str | Path):
         return load_config(config)
     base = from_dict(DEFAULTS)
-    if config is not None and not isinstance(config, Mapping):
+    if config is not None and not _is_map(config):
         raise ConfigError(
             f"config={shown(config)} must be a map of settings ({{'learner': {{...}}}}), a Config, "
             "or the name or path of a file"
@@ -155,7 +155,7 @@ def network_settings(policy_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
     known = {field.name for field in dataclasses.fields(NetworkConfig)} - {"encoder"}
     if policy_kwargs is None:
         return {}
-    if not isinstance(policy_kwargs, Mapping):
+    if not _is_map(policy_kwargs):
         raise UserError(
             f"policy_kwargs={shown(policy_kwargs)} must be a map of the network's settings"
         )
@@ -181,7 +181,7 @@ def check_others(
     Raises:
         UserError: one of another kind.
     """
-    if not isinstance(env, gym.Env | VecEnv | VectorEnv | str | None):
+    if env is not None and not isinstance(env, (gym.Env, VecEnv, VectorEnv, str)):
         raise UserError(
             f"env={shown(env)} must be an environment, a vector environment or a registered name"
         )
@@ -207,12 +207,17 @@ def checked_fraction(value: float | None) -> float | None:
     Raises:
         UserError: not from 0 to 1.
     """
-    if value is not None and not (isinstance(value, Real) and 0.0 <= value <= 1.0):
+    given: Any = value
+    if given is not None and not (isinstance(given, Real) and 0.0 <= given <= 1.0):
         raise UserError(
             f"exploration_fraction={shown(value)} is a share of learn(total_timesteps); give a "
             "number from 0 to 1"
         )
     return value
+
+
+def _is_map(value: object) -> bool:
+    return isinstance(value, Mapping)
 
 
 def _train_freq(value: Any) -> Any:

@@ -44,9 +44,10 @@ def from_dict(tree: Mapping[str, Any], base: Config | None = None) -> Config:
     """
     config = base or Config()
     names = [section.name for section in dataclasses.fields(Config)]
-    if not isinstance(tree, Mapping):
-        raise ConfigError(f"settings are a map of sections (learner: ...), not {shown(tree)}")
-    for name, values in tree.items():
+    given: Any = tree  # Of a file, and so of any type.
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"settings are a map of sections (learner: ...), not {shown(given)}")
+    for name, values in given.items():
         if not isinstance(name, str) or name not in names:
             raise ConfigError(unknown(name, names, "section"))
         if not isinstance(values, Mapping):
@@ -68,10 +69,10 @@ def load_config(source: str | Path | None = None, overrides: Iterable[str] = ())
     Raises:
         ConfigError: no such configuration, bad YAML, an unknown key or a bad value.
     """
-    source = "default" if source is None else source
-    if not isinstance(source, str | Path):
-        raise ConfigError(f"a configuration is the name or path of a file, not {shown(source)}")
-    name, text = printable(str(source), 200), _read(source)
+    given: Any = "default" if source is None else source
+    if not isinstance(given, str | Path):
+        raise ConfigError(f"a configuration is the name or path of a file, not {shown(given)}")
+    name, text = printable(str(given), 200), _read(given)
     tree = parse_yaml(name, text)
     if tree is None:
         raise ConfigError(f"{name} is empty; leave --config out for the defaults")
