@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,8 +59,9 @@ def streams_for(seeds: Seeds, num_games: int) -> tuple[NDArray[np.void], NDArray
     else:
         each = listed_seeds(seeds, num_games)
     if each is None:
-        _check(seeds)
-        each = [int(seeds) + game for game in range(num_games)]  # type: ignore[arg-type]
+        first: Any = seeds
+        _check(first)
+        each = [int(first) + game for game in range(num_games)]
     return new_streams([_sequence(seed) for seed in each]), np.array(
         [seed is not None for seed in each]
     )

@@ -28,7 +28,8 @@ def make_teacher(name: str, seed: int = 0) -> Teacher:
     Raises:
         ValueError: if there is none of that name.
     """
-    maker = _MAKERS.get(name) if isinstance(name, str) else None
+    given: object = name
+    maker = _MAKERS.get(given) if isinstance(given, str) else None
     if maker is None:
         near = nearest(name, TEACHER_NAMES, 0.6)
         hint = f"did you mean {shown(near)}? " if near else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,10 @@ from tempest_agent.envs.actions import (
     spinner_counts,
 )
 from tempest_agent.envs.arcade.memory import RAM_DTYPE
+from tempest_agent.envs.mame.options import MameOptions
 from tempest_agent.envs.options import EnvOptions
 from tempest_agent.envs.rewards import Rewards, RewardSettings, cleared_share
+from tempest_agent.envs.settings import GameSettings
 from tempest_agent.envs.tempest_env import TempestEnv
 from tempest_agent.envs.vector_env import TempestVectorEnv
 
@@ -76,6 +79,64 @@ def test_a_wrong_option_is_named_in_one_line(options: dict[str, Any], words: str
             make(**options)
         assert words in str(error.value)
         assert "\n" not in str(error.value)
+
+
+def _bomb() -> Any:
+    bomb: Any = "x"
+    for _ in range(60):
+        bomb = [bomb, bomb]
+    return bomb
+
+
+HOSTILE: tuple[Any, ...] = (
+    10**20, -(10**20), 10**5000, -1, True, 1.5, float("nan"), float("inf"), "3", "x" * 10**5,
+    "\x1b[31m\n", None, np.float64(2.5), np.bool_(True), np.array(5), np.array([[1, 2]]), [], {},
+    [1, "a"], (10**20, 10**20), {1}, _bomb(), b"x", 1j, object(), range(10**30), [1] * 20_000,
+)  # fmt: skip
+OWNERS = {"env": EnvOptions, "game": GameSettings, "reward": RewardSettings, "mame": MameOptions}
+NAMES = [
+    (owner, field.name)
+    for owner, kind in OWNERS.items()
+    for field in dataclasses.fields(kind)
+    if field.name not in ("game", "reward", "machine")
+]
+
+
+@pytest.mark.parametrize(("owner", "name"), NAMES)
+def test_no_value_of_any_option_ends_in_a_fault_below(owner: str, name: str) -> None:
+    refused = 0
+    for value in HOSTILE:
+        needed = {"rom_path": "roms", "backend": "mame"} if owner == "mame" else {}
+        try:
+            EnvOptions.from_keywords({**needed, name: value}).game.records()
+        except ValueError as error:
+            refused += 1
+            words = str(error)
+            assert name in words or "rom_path" in words
+            assert len(words) < 500
+            assert words.isprintable()
+    assert refused >= len(HOSTILE) // 2
+
+
+def test_no_value_of_a_seed_or_a_reset_ends_in_a_fault_below() -> None:
+    single, many = TempestEnv(), TempestVectorEnv(2)
+    for value in HOSTILE:
+        if value is None or (isinstance(value, int) and 0 <= value < 2**64):
+            continue
+        for env in (single, many):
+            with pytest.raises(ValueError, match="seed="):
+                env.reset(seed=value)
+            if not isinstance(value, dict):
+                with pytest.raises(TypeError, match="a dictionary or None"):
+                    env.reset(options=value)
+        with pytest.raises((ValueError, TypeError), match="reset_mask"):
+            many.reset(options={"reset_mask": value})
+        for name in ("num_envs", "num_threads", "max_episode_steps", "autoreset_mode"):
+            if name != "num_threads" or not isinstance(value, int):
+                with pytest.raises(ValueError, match=name):
+                    TempestVectorEnv(**{name: value})
+    observation, _ = single.reset(seed=np.int64(3))  # type: ignore[arg-type]
+    assert (observation == single.reset(seed=3)[0]).all()
 
 
 @pytest.mark.parametrize(

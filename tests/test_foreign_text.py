@@ -80,12 +80,15 @@ def test_plain_yaml_is_read_as_it_shows(text: str, value: Any) -> None:
     assert (read, type(read)) == (value, type(value))
 
 
-@pytest.mark.parametrize("text", ["010", "'010'", "0x1F", "0b11", "1:30:00", "1:30.5", "2024-01-01",
-                                  "1" * 41, "9" * 5000, "1__0_", "_1", "yes", "[]", "{}"])  # fmt: skip
+NO_NUMBERS = (
+    "010", "'010'", "0x1F", "0b11", "1:30:00", "1:30.5", "2024-01-01", "1" * 70, "9" * 5000,
+    "'1_x'", "'_1'", "yes", "[]", "{}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", NO_NUMBERS)
 @pytest.mark.parametrize("key", ["run.seed", "run.steps", "learner.gamma"])
 def test_what_is_another_number_to_some_is_no_number(key: str, text: str) -> None:
-    if text in ("1__0_", "_1"):
-        text = f"'{text}'" if text == "_1" else "'1__0_x'"
     with pytest.raises(ConfigError, match=key) as caught:
         load_config(None, [f"{key}={text}"])
     one_line(caught.value)
@@ -107,8 +110,8 @@ YAML_TEXTS = st.text(
     st.sampled_from(list("ab&*!|>-?:,[]{}#'\"%@` \n\t.0123456789exn_~<=\x85\u202e"))
 )
 ITEMS = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(), st.just(10**5000),
-    st.just(10**400), st.just({1, 2}), st.just(object()), st.complex_numbers(),
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.binary(),
+    st.builds(lambda: 10**5000), st.builds(lambda: {1, 2}), st.builds(object), st.complex_numbers(),
 )  # fmt: skip
 TREES = st.recursive(
     ITEMS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4)
@@ -146,13 +149,10 @@ def test_no_setting_is_written_out_whole(key: str) -> None:
         bomb = [bomb, bomb]
     endless: dict[Any, Any] = {}
     endless["it"] = endless
-    for value in (bomb, endless, [bomb], 10**5000, "x" * 10**5, [1] * 2000, float("nan"), {1: 2}):
-        try:
+    for value in (bomb, endless, [bomb], 10**5000, [1] * 2000, float("nan"), {1: 2}):
+        with pytest.raises(ConfigError, match=key) as caught:
             from_dict({section: {name: value}})
-        except ConfigError as error:
-            assert len(one_line(error)) < 500
-        else:
-            assert isinstance(value, str), key
+        assert len(one_line(caught.value)) < 500
 
 
 # -- files ------------------------------------------------------------------------------------
@@ -240,8 +240,10 @@ def test_lines_at_no_step_are_damaged(tmp_path: Path, steps: str) -> None:
     assert diagnosis(folder)["damaged_lines"] == 1
 
 
-@given(st.lists(st.lists(st.sampled_from(["nan", "inf", "-inf", "1e308", "-1e308", "0", "1", "1e-308"]),
-                         min_size=8, max_size=8), min_size=4, max_size=8))  # fmt: skip
+FIGURES = st.sampled_from(["nan", "inf", "-inf", "1e308", "-1e308", "0", "1", "1e-308"])
+
+
+@given(st.lists(st.lists(FIGURES, min_size=8, max_size=8), min_size=4, max_size=8))
 def test_figures_of_any_size_are_diagnosed(rows: list[list[str]]) -> None:
     from tempest_agent.diagnosis import examine
 
@@ -256,8 +258,13 @@ def test_figures_of_any_size_are_diagnosed(rows: list[list[str]]) -> None:
         json.dumps(finding.to_dict(), allow_nan=False)
 
 
-@pytest.mark.parametrize("text", [BOMB, "run: {steps: " + "9" * 5000 + "}\n", "a: 2024-01-01\n",
-                                  "run: !!set {a}\n", "1: {2: 3}\n", "- a\n", "x: 1\n" * 2])  # fmt: skip
+SETTINGS = (
+    BOMB, "run: {steps: " + "9" * 5000 + "}\n", "a: 2024-01-01\n", "run: !!set {a}\n",
+    "1: {2: 3}\n", "- a\n", "x: 1\n" * 2,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", SETTINGS)
 def test_settings_of_somebody_else_are_diagnosed(tmp_path: Path, text: str) -> None:
     folder = a_run(tmp_path / "run")
     (folder / "config.yaml").write_text(text)
@@ -296,8 +303,13 @@ def test_json_files_of_others_are_refused_in_one_line(tmp_path: Path, text: str)
     one_line(caught.value)
 
 
-@pytest.mark.parametrize("text", [BOMB, "a: " + "9" * 5000, "a: 2024-01-01", "a: {1: 2}", "1: 2", "a: !!set {}",
-                                  "a: {learner.gamma: {x: 1}}", "a: {learner.gamma: [0.9]}", "a: {}"])  # fmt: skip
+VARIANTS = (
+    BOMB, "a: " + "9" * 5000, "a: 2024-01-01", "a: {1: 2}", "1: 2", "a: !!set {}",
+    "a: {learner.gamma: {x: 1}}", "a: {learner.gamma: [0.9]}", "a: {}",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", VARIANTS)
 def test_lists_of_variants_of_others_are_refused_in_one_line(tmp_path: Path, text: str) -> None:
     file = tmp_path / "variants.yaml"
     file.write_text(text)
@@ -306,8 +318,13 @@ def test_lists_of_variants_of_others_are_refused_in_one_line(tmp_path: Path, tex
     assert len(one_line(caught.value)) < 600
 
 
-@pytest.mark.parametrize("text", [BOMB, "base: 5", "base: {}\nvariants: {a: 5}\nepisodes: 3\nmax_ticks: 500",
-                                  "base: {run: 5}\nvariants: {}\nepisodes: 3\nmax_ticks: 500"])  # fmt: skip
+GAMES = "\nepisodes: 3\nmax_ticks: 500"
+PLANS = (
+    BOMB, "base: 5", "base: {}\nvariants: {a: 5}" + GAMES, "base: {run: 5}\nvariants: {}" + GAMES
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PLANS)
 def test_a_plan_of_somebody_else_is_refused_and_stays(tmp_path: Path, text: str) -> None:
     (tmp_path / "sweep.yaml").write_text(text)
     with pytest.raises(UserError) as caught:

@@ -255,6 +255,23 @@ def test_a_configuration_says_what_arguments_do_not() -> None:
         ({"exploration_fraction": 5_000}, "from 0 to 1"),
         ({"config": {"learner": {"los": "c51"}}}, "did you mean learner.loss"),
         ({"learning_rate": -1.0}, "out of range"),
+        ({"config": float("-inf")}, "^config=-inf must be a map of settings"),
+        ({"config": [1]}, r"^config=\[1\] must be"),
+        ({"config": {"learner": 5}}, "learner must hold settings"),
+        ({"config": Config(learner=5)}, "learner must hold settings"),  # type: ignore[arg-type]
+        ({"config": {"run": {"seed": 10**5000}}}, "about 5,001 digits"),
+        ({"teacher": "auto"}, "^teacher='auto' must be an object with act"),
+        ({"teacher_score": "high"}, "^teacher_score='high'"),
+        ({"on_metrics": 5}, "^on_metrics=5 must be a function"),
+        ({"device": "gpu0"}, "gpu0"),
+        ({"seed": 10**20}, "^seed=100000000000000000000 is out of range"),
+        ({"seed": True}, "^seed=True must be a whole number"),
+        ({"stats_window_size": -1}, "^stats_window_size=-1"),
+        ({"exploration_fraction": "0.1"}, "^exploration_fraction='0.1'"),
+        ({"policy_kwargs": [64]}, r"^policy_kwargs=\[64\] must be a map"),
+        ({"train_freq": "4x", "gradient_steps": -1}, "4x"),
+        ({"buffer_size": 10**5000}, "^buffer_size=<a whole number of about 5,001 digits>"),
+        ({"env": 5}, "^env=5 must be an environment"),
     ],
 )
 def test_wrong_arguments_are_named(changes: dict[str, Any], words: str) -> None:

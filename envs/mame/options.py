@@ -67,7 +67,8 @@ class MameOptions:
     def _check(self) -> None:
         for name in ("rom_path", "mame_path"):
             path = getattr(self, name)
-            if not isinstance(path, (str, Path)) and (name, path) != ("mame_path", None):
+            installed = name == "mame_path" and path is None
+            if not installed and not isinstance(path, (str, Path)):
                 raise MameError(f"{name}={shown(path)}: a path is needed")
         check_one_of("random_bytes", self.random_bytes, RANDOM_SOURCES)
         if self.rom_set is not None:

@@ -79,7 +79,7 @@ def base_config(config: Source) -> Config:
         )
     if isinstance(config, str | Path):
         return load_config(config)
-    if config is not None and not isinstance(config, Mapping):
+    if config is not None and not _is_map(config):
         raise ConfigError(
             f"config={shown(config)} must be a map of settings ({{'learner': {{...}}}}), a Config, "
             "or the name or path of a file"
@@ -177,7 +177,7 @@ def network_settings(policy_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
     known = {field.name for field in dataclasses.fields(NetworkConfig)} - {"encoder"}
     if policy_kwargs is None:
         return {}
-    if not isinstance(policy_kwargs, Mapping):
+    if not _is_map(policy_kwargs):
         raise UserError(
             f"policy_kwargs={shown(policy_kwargs)} must be a map of the network's settings"
         )
@@ -203,7 +203,7 @@ def check_others(
     Raises:
         UserError: one of another kind.
     """
-    if not isinstance(env, gym.Env | VecEnv | VectorEnv | str | None):
+    if env is not None and not isinstance(env, (gym.Env, VecEnv, VectorEnv, str)):
         raise UserError(
             f"env={shown(env)} must be an environment, a vector environment or a registered name"
         )
@@ -243,6 +243,10 @@ def fraction_of(value: Any, config: Source) -> float | None:
             "number from 0 to 1"
         )
     return float(value)
+
+
+def _is_map(value: object) -> bool:
+    return isinstance(value, Mapping)
 
 
 def _train_freq(value: Any) -> Any:

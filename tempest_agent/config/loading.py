@@ -72,9 +72,10 @@ def from_dict(
     """
     config = base or Config()
     names = [section.name for section in dataclasses.fields(Config)]
-    if not isinstance(tree, Mapping):
-        raise ConfigError(f"settings are a map of sections (learner: ...), not {shown(tree)}")
-    for name, values in tree.items():
+    given: Any = tree  # Of a file, and so of any type.
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"settings are a map of sections (learner: ...), not {shown(given)}")
+    for name, values in given.items():
         if not isinstance(name, str) or name not in names:
             raise ConfigError(unknown(name, names, "section"))
         if not isinstance(values, Mapping):
@@ -105,9 +106,10 @@ def read_tree(source: str | Path) -> Mapping[str, Any]:
     Raises:
         ConfigError: no such configuration, or no YAML with sections.
     """
-    if not isinstance(source, str | Path):
-        raise ConfigError(f"a configuration is the name or path of a file, not {shown(source)}")
-    name, text = printable(str(source), 200), _read(source)
+    given: Any = source
+    if not isinstance(given, str | Path):
+        raise ConfigError(f"a configuration is the name or path of a file, not {shown(given)}")
+    name, text = printable(str(given), 200), _read(given)
     tree = parse_yaml(name, text)
     if tree is None:
         raise ConfigError(f"{name} is empty; leave --config out for the defaults")

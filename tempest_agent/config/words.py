@@ -21,5 +21,12 @@ def unknown(word: object, known: Iterable[str], what: str) -> str:
     if not near:
         by_last = {key.rpartition(".")[2]: key for key in known}
         match = nearest(last, by_last, 0.6)
-        near = f"; did you mean {by_last[match]}?" if match else f"; known: {', '.join(known)}"
+        near = f"; did you mean {by_last[match]}?" if match else _listed(known)
     return f"unknown {what} {shown(word)}{near}"
+
+
+def _listed(known: list[str]) -> str:
+    sections = {key.partition(".")[0]: None for key in known}
+    if len(known) == len(sections):
+        return f"; known: {', '.join(known)}"
+    return f"; the sections of settings are {', '.join(sections)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -32,7 +32,7 @@ class _NotReadError(yaml.MarkedYAMLError):
 class _Loader(yaml.SafeLoader):
     """Plain values only, and each key once: PyYAML itself would take the last one silently."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # type: ignore[misc]
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (as the base class has it)
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
