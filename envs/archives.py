@@ -43,7 +43,8 @@ def sizes(archive: zipfile.ZipFile, *, packed: bool = True) -> dict[str, int]:
         packed: whether entries may be compressed.
 
     Raises:
-        ArchiveError: a directory that no writer of this program's formats makes.
+        ArchiveError: entries as no writer of this program's formats makes them.
+        zipfile.BadZipFile: a directory that cannot be true.
     """
     entries = archive.infolist()
     if len(entries) > MOST_ENTRIES:
@@ -57,13 +58,13 @@ def sizes(archive: zipfile.ZipFile, *, packed: bool = True) -> dict[str, int]:
         stored = entry.compress_type == zipfile.ZIP_STORED
         most = entry.compress_size * (1 if stored else DEFLATED)
         if entry.file_size > most or entry.filename in found:
-            raise ArchiveError(
-                f"its entry {shown(name)} is not as large as it says, or there twice"
+            raise zipfile.BadZipFile(
+                f"entry {shown(name)} is not as large as it says, or there twice"
             )
         found[entry.filename] = entry.file_size
     # Entries that share their data would unpack to more than the sum of their parts.
     if sum(entry.compress_size for entry in entries) > Path(str(archive.filename)).stat().st_size:
-        raise ArchiveError("its entries overlap")
+        raise zipfile.BadZipFile("its entries overlap")
     return found
 
 

@@ -334,12 +334,12 @@ for read, path in (
 
 
 def test_a_small_file_does_not_take_a_large_memory(tmp_path: Path, content: dict[str, Any]) -> None:
-    """What is left to each is 64 MB; what the files unpack to is 256 MB."""
-    size = 2**28
+    """What is left to them is 64 MB; the files unpack to 128 MB, the recording to 256 MB."""
+    size = 2**27
     bomb(tmp_path / "replay.npz", "codes.npy", size)
     ram = io.BytesIO()
     np.lib.format.write_array_header_1_0(
-        ram, {"descr": "|u1", "fortran_order": False, "shape": (size // 2048, 2048)}
+        ram, {"descr": "|u1", "fortran_order": False, "shape": (size // 1024, 2048)}
     )
     with zipfile.ZipFile(RECORDING) as whole:
         others = {name: whole.read(name) for name in whole.namelist() if name != "ram.npy"}
@@ -348,7 +348,7 @@ def test_a_small_file_does_not_take_a_large_memory(tmp_path: Path, content: dict
             archive.writestr(name, data)
         with archive.open("ram.npy", "w", force_zip64=True) as entry:
             entry.write(ram.getvalue())
-            for _ in range(size // 2**20):
+            for _ in range(size // 2**19):
                 entry.write(bytes(2**20))
     torch.save({**content, "x": torch.zeros(size // 4)}, tmp_path / "stored.pt")
     with (
@@ -379,9 +379,9 @@ def test_a_directory_that_lies_is_not_believed(tmp_path: Path) -> None:
     assert read_arrays(path, {"other": 800}, 800) == {}
     for declared in (10, 1000, 2**31):
         bomb(path, "codes.npy", 2**20, declared)
-        with pytest.raises((ArchiveError, zipfile.BadZipFile, ValueError, EOFError)):
+        with pytest.raises((zipfile.BadZipFile, ValueError, EOFError)):
             read_arrays(path, {"codes": 2**40}, 2**40)
-        assert read_replay(path, "stamp", {"codes": 10}) is None or declared > 10
+        assert read_replay(path, "stamp", {"codes": 2**40}) is None
 
 
 @pytest.mark.parametrize(

@@ -107,8 +107,9 @@ def load_recording(path: str | Path) -> Recording:
     path = Path(path)
     try:
         arrays = read_arrays(path, _LARGEST, 2 * _LARGEST["ram"])
-    except UNREADABLE as error:
-        raise RecordingError(f"{path}: not a readable recording (.npz): {error}") from error
+    except (*UNREADABLE, MemoryError) as error:
+        why = str(error) or type(error).__name__
+        raise RecordingError(f"{path}: not a readable recording (.npz): {why}") from error
     missing = sorted(set(_LARGEST) - set(arrays))
     if missing:
         raise RecordingError(
