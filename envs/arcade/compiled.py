@@ -191,8 +191,8 @@ def _temporary_root() -> Path:
 @functools.cache
 def _digest(source: Path) -> str:
     """Of everything that a kernel in the folder ``source`` may have been built from."""
-    config: Any = numba.config
-    digest = hashlib.sha256(f"{numba.__version__} {config.BOUNDSCHECK}".encode())
+    bounds_checked: Any = cast(Any, numba.config).BOUNDSCHECK
+    digest = hashlib.sha256(f"{numba.__version__} {bounds_checked}".encode())
     folders = {_RULES} if source == _RULES else {_RULES.parent, source}
     for folder in sorted(folders):
         for file in sorted(folder.rglob("*")):
