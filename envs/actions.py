@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from .arcade.compiled import int64, kernel, rule
 from .arcade.inputs import SPINNER_MAX
+from .checks import is_whole
+from .messages import shown
 
 Controls: TypeAlias = tuple[NDArray[np.int8], NDArray[np.uint8]]
 """Knob counts a tick and buttons, one each per game."""
@@ -109,10 +111,10 @@ def knot_counts(knots: int) -> NDArray[np.int8]:
     ``ValueError`` unless ``knots`` is an odd number from 1 to 63: with an even number the spinner
     could not rest, and more would repeat counts.
     """
-    if not isinstance(knots, (int, np.integer)) or knots % 2 == 0 or not 1 <= knots <= 63:
+    if not is_whole(knots) or knots % 2 == 0 or not 1 <= knots <= 63:
         raise ValueError(
-            f"spinner_knots={knots!r}: an odd number from 1 to 63 is needed, so that one knot is "
-            "the spinner at rest; 17 is the default"
+            f"spinner_knots={shown(knots)}: an odd number from 1 to 63 is needed, so that one knot "
+            "is the spinner at rest; 17 is the default"
         )
     if knots == 1:
         return np.zeros(1, np.int8)
@@ -155,7 +157,7 @@ class HybridActions(ActionForm):
     def decode(self, actions: Any, num_games: int) -> Controls:
         if not isinstance(actions, dict) or actions.keys() != _HYBRID_PARTS:
             raise ValueError(
-                f"action={actions!r}: action_type='hybrid' takes a dict with 'buttons' and "
+                f"action={shown(actions)}: action_type='hybrid' takes a dict with 'buttons' and "
                 "'spinner'; action_type='box' takes an array"
             )
         buttons = _whole_numbers(actions["buttons"], (num_games,), "buttons")
@@ -220,7 +222,7 @@ def action_form(action_type: str, knots: int = DEFAULT_SPINNER_KNOTS) -> ActionF
     if action_type == "discrete":
         return DiscreteActions(knots)
     raise ValueError(
-        f"action_type={action_type!r}: one of 'hybrid', 'box', 'discrete'; "
+        f"action_type={shown(action_type)}: one of 'hybrid', 'box', 'discrete'; "
         "Stable-Baselines3 needs 'box' (SAC, PPO, TD3) or 'discrete' (DQN)"
     )
 
@@ -234,7 +236,7 @@ def encode(action_type: str, spin: int, buttons: int) -> Any:
         fire, zap = (1.0 if buttons & bit else -1.0 for bit in (1, 2))
         return np.array([fire, zap, spinner], np.float32)
     raise ValueError(
-        f"action_type={action_type!r}: only 'hybrid' and 'box' can express every knob count"
+        f"action_type={shown(action_type)}: only 'hybrid' and 'box' can express every knob count"
     )
 
 
@@ -243,7 +245,7 @@ def _one(value: Any, shape: tuple[int, ...] | None, what: str) -> NDArray[Any]:
     array = np.asarray(value)
     if shape is not None and array.shape != shape:
         needed = f"of shape {shape}" if shape else "a single number"
-        raise ValueError(f"{what}={value!r} has shape {array.shape}: {needed} is needed")
+        raise ValueError(f"{what}={shown(value)} has shape {array.shape}: {needed} is needed")
     return array[None]
 
 
@@ -276,4 +278,4 @@ def _numbers(values: Any, shape: tuple[int, ...], count: int, what: str) -> NDAr
 
 
 def _outside(numbers: NDArray[np.int64], count: int, what: str) -> str:
-    return f"{what}={numbers.tolist()!r}: numbers from 0 to {count - 1} are needed"
+    return f"{what}={shown(numbers.tolist())}: numbers from 0 to {count - 1} are needed"

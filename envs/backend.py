@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .batch import GameBatch
+from .checks import check_one_of
 from .mame.batch import MameBatch
 from .mame.errors import MameError
 from .mame.options import MameOptions
+from .messages import shown
 from .settings import GameSettings
 
 BACKENDS = ("sim", "mame")
@@ -23,17 +25,18 @@ def machine_options(backend: str, given: Mapping[str, Any]) -> MameOptions | Non
     Raises ``ValueError`` for an unknown backend, options of the other one, and a missing
     ``rom_path``.
     """
-    if backend not in BACKENDS:
-        raise ValueError(f"backend={backend!r}: 'sim' for the simulator, 'mame' for the real game")
+    check_one_of("backend", backend, BACKENDS)
     if backend == "sim":
         if given:
             name = next(iter(given))
             raise ValueError(
-                f"{name}={given[name]!r} is for the real game only: add backend='mame'"
+                f"{name}={shown(given[name])} is for the real game only: add backend='mame'"
             )
         return None
     if given.get("rom_path") is None:
-        raise MameError("backend='mame' needs rom_path, the folder with tempest1.zip")
+        raise MameError(
+            "backend='mame' needs rom_path, the folder with tempest.zip or tempest1.zip"
+        )
     return MameOptions(**given)
 
 

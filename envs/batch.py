@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .actions import NOT_ACTING
 from .arcade.memory import RAM_DTYPE, RAM_SIZE, as_bytes
 from .arcade.randomness import STREAM_DTYPE
+from .checks import check_whole
 from .feature_floats import as_floats
 from .feature_layout import NUM_FEATURES
 from .game_step import GAME_DTYPE, NOT_STARTED
@@ -36,6 +37,7 @@ from .step_kernels import (
 from .threads import StepThreads
 
 NEVER = 2**62
+MOST_GAMES = 2**31 - 1
 _NOT_RESET = "step() before reset(): every game has to be reset once first"
 
 
@@ -109,10 +111,8 @@ class GameBatch:
         observe: bool = True,
         num_threads: int = 1,
     ) -> None:
-        if num_games < 1:
-            raise ValueError(f"num_games={num_games!r}: at least one game is needed")
-        if num_threads < 1:
-            raise ValueError(f"num_threads={num_threads!r}: at least one thread is needed")
+        check_whole("num_games", num_games, 1, MOST_GAMES, "a game is the least to play")
+        check_whole("num_threads", num_threads, 1, MOST_GAMES, "1 plays in the calling thread")
         self.num_games = num_games
         self.settings = settings or GameSettings()
         self.autoreset = autoreset

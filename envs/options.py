@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
-from .actions import ACTION_TYPES, DEFAULT_SPINNER_KNOTS, action_form
+from .actions import ACTION_TYPES, DEFAULT_SPINNER_KNOTS, knot_counts
 from .backend import BACKENDS, MACHINE_OPTIONS, machine_options
+from .checks import check_one_of, check_side
 from .mame.options import MameOptions
+from .messages import LONGEST, nearest, printable, shown
 from .rewards import RewardSettings
 from .seeds import check_seed
 from .settings import GameSettings
@@ -44,12 +43,12 @@ class EnvOptions:
     reward: RewardSettings = field(default_factory=RewardSettings)
 
     def __post_init__(self) -> None:
-        _one_of("obs_type", self.obs_type, OBS_TYPES)
-        _one_of("backend", self.backend, BACKENDS)
-        _one_of("action_type", self.action_type, ACTION_TYPES)
-        action_form(self.action_type, self.spinner_knots)
+        check_one_of("obs_type", self.obs_type, OBS_TYPES)
+        check_one_of("backend", self.backend, BACKENDS)
+        check_one_of("action_type", self.action_type, ACTION_TYPES)
+        knot_counts(self.spinner_knots)
         if self.render_mode is not None:
-            _one_of("render_mode", self.render_mode, RENDER_MODES)
+            check_one_of("render_mode", self.render_mode, RENDER_MODES)
         for name in ("screen_size", "render_size"):
             _size(name, getattr(self, name))
         check_seed(self.seed)
@@ -65,9 +64,12 @@ class EnvOptions:
         owner.update(dict.fromkeys(MACHINE_OPTIONS, "machine"))
         for name, value in keywords.items():
             if name not in owner:
-                near = difflib.get_close_matches(name, owner, 1)
-                advice = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(owner)}"
-                raise TypeError(f"{name}={value!r}: the environment has no such option; {advice}")
+                near = nearest(name, owner, 0.6)
+                advice = f"did you mean {shown(near)}?" if near else f"it has {', '.join(owner)}"
+                raise TypeError(
+                    f"{printable(name, LONGEST)}={shown(value)}: the environment has no such "
+                    f"option; {advice}"
+                )
             parts[owner[name]][name] = value
         return EnvOptions(
             game=GameSettings(**parts["game"]),
@@ -77,16 +79,10 @@ class EnvOptions:
         )
 
 
-def _one_of(name: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        near = difflib.get_close_matches(str(value), known, 1, 0.5)
-        advice = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"{name}={value!r}: one of {', '.join(known)}{advice}")
-
-
 def _size(name: str, value: Any) -> None:
-    right = isinstance(value, (tuple, list)) and len(value) == 2
-    if not right or not all(isinstance(side, (int, np.integer)) and side >= 16 for side in value):
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ValueError(
-            f"{name}={value!r}: width and height in pixels, at least 16 each, for example (84, 112)"
+            f"{name}={shown(value)}: width and height in pixels are needed, for example (84, 112)"
         )
+    for side in value:
+        check_side(f"a side of {name}={shown(value)}", side)

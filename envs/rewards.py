@@ -10,11 +10,13 @@ that is cleared: 1 - (enemies alive + nymphs waiting) / nymphs at the level's st
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .checks import check_number
+from .messages import shown
 
 REWARD_PARTS = ("reward_points", "reward_death", "reward_shaping")
 """Names of the parts, as they stand in ``info``."""
@@ -35,19 +37,16 @@ class RewardSettings:
 
     def __post_init__(self) -> None:
         for name in ("reward_scale", "death_penalty", "shaping", "shaping_discount"):
-            value = getattr(self, name)
-            number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-            if not number or not math.isfinite(value):
-                raise ValueError(f"{name}={value!r}: a finite number is needed")
+            check_number(name, getattr(self, name))
         for name in ("reward_scale", "death_penalty"):
             if getattr(self, name) < 0:
                 raise ValueError(
-                    f"{name}={getattr(self, name)!r} is negative and would turn the game round; "
-                    "a penalty is given as a positive number"
+                    f"{name}={shown(getattr(self, name))} is negative and would turn the game "
+                    "round; a penalty is given as a positive number"
                 )
         if not 0 <= self.shaping_discount <= 1:
             raise ValueError(
-                f"shaping_discount={self.shaping_discount!r}: the learner's gamma, from 0 to 1"
+                f"shaping_discount={shown(self.shaping_discount)}: the learner's gamma, from 0 to 1"
             )
 
 

@@ -15,6 +15,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from .messages import shown
 from .vector_env import TempestVectorEnv
 
 
@@ -96,7 +97,7 @@ class TempestVecEnv(VecEnv):
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         raise NotImplementedError(
-            f"set_attr({attr_name!r}): the games share their settings; "
+            f"set_attr({shown(attr_name)}): the games share their settings; "
             "make a new TempestVecEnv with other options"
         )
 
@@ -105,7 +106,7 @@ class TempestVecEnv(VecEnv):
     ) -> list[Any]:
         if method_name != "ram":
             raise NotImplementedError(
-                f"env_method({method_name!r}): the games are one compiled batch; "
+                f"env_method({shown(method_name)}): the games are one compiled batch; "
                 "only 'ram' exists per game, all else is in TempestVecEnv.games"
             )
         images = self.games.ram()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .arcade.randomness import new_streams
+from .checks import is_whole
+from .messages import shown
 
 Seed: TypeAlias = int | np.random.SeedSequence | None
 Seeds: TypeAlias = int | Sequence[Seed] | np.random.SeedSequence
@@ -18,9 +21,26 @@ LARGEST_SEED = 2**64 - 1
 
 def check_seed(seed: object) -> None:
     """``ValueError`` unless ``seed`` is one that a user may give: 0 to ``2**64 - 1``, or None."""
-    whole = isinstance(seed, (int, np.integer)) and not isinstance(seed, bool)
-    if seed is not None and not (whole and 0 <= int(seed) <= LARGEST_SEED):  # type: ignore[call-overload]
-        raise ValueError(f"seed={seed!r}: a whole number from 0 to 2**64 - 1, or None")
+    if seed is not None and not (is_whole(seed) and 0 <= seed <= LARGEST_SEED):
+        raise ValueError(f"seed={shown(seed)}: a whole number from 0 to 2**64 - 1, or None")
+
+
+def listed_seeds(seeds: object, num_games: int) -> list[Seed] | None:
+    """Return the entries of a list of seeds, one a game; None where ``seeds`` is no list.
+
+    Raises ``ValueError`` for lists of another length.
+    """
+    if isinstance(seeds, (str, bytes)) or not isinstance(seeds, (Sequence, np.ndarray)):
+        return None
+    if isinstance(seeds, np.ndarray) and seeds.ndim == 0:
+        return None
+    each = list(islice(seeds, num_games + 1))
+    if len(each) != num_games:
+        raise ValueError(
+            f"seed={shown(seeds)} is a list of another length than the {num_games} games: "
+            "give one seed per game, or a single whole number"
+        )
+    return each
 
 
 def streams_for(seeds: Seeds, num_games: int) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
@@ -33,18 +53,14 @@ def streams_for(seeds: Seeds, num_games: int) -> tuple[NDArray[np.void], NDArray
 
     Raises ``ValueError`` for negative seeds and lists of the wrong length.
     """
-    each: Sequence[Seed]
+    each: Sequence[Seed] | None
     if isinstance(seeds, np.random.SeedSequence):
         each = seeds.spawn(num_games)
-    elif isinstance(seeds, (int, np.integer)):
-        each = [int(seeds) + game for game in range(num_games)]
     else:
-        each = seeds
-    if len(each) != num_games:
-        raise ValueError(
-            f"seed is a list of {len(each)} numbers for {num_games} games: "
-            "give one seed per game, or a single whole number"
-        )
+        each = listed_seeds(seeds, num_games)
+    if each is None:
+        _check(seeds)
+        each = [int(seeds) + game for game in range(num_games)]  # type: ignore[arg-type]
     return new_streams([_sequence(seed) for seed in each]), np.array(
         [seed is not None for seed in each]
     )
@@ -53,7 +69,11 @@ def streams_for(seeds: Seeds, num_games: int) -> tuple[NDArray[np.void], NDArray
 def _sequence(seed: Seed) -> np.random.SeedSequence:
     if isinstance(seed, np.random.SeedSequence):
         return seed
-    number = 0 if seed is None else int(seed)
-    if number < 0:
-        raise ValueError(f"seed={seed!r}: a seed is a whole number of at least 0")
-    return np.random.SeedSequence(number).spawn(1)[0]
+    number = 0 if seed is None else seed
+    _check(number)
+    return np.random.SeedSequence(int(number)).spawn(1)[0]
+
+
+def _check(seed: object) -> None:
+    if not is_whole(seed) or seed < 0:
+        raise ValueError(f"seed={shown(seed)}: a seed is a whole number of at least 0")

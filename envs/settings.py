@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import islice
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .arcade.options import OPTIONS_DTYPE, Options
+from .checks import check_flag, check_whole
 from .feature_layout import MAX_INPUT_DELAY
+from .messages import shown
 
 StartLevel: TypeAlias = int | Sequence[int]
 
 LARGEST_LIMIT = 2**62 - 1
+MOST_TICKS = 1_000_000
+"""Of one action: ten hours of play, longer than a game lasts that nobody plays."""
+MOST_LEVELS = 10_000
+"""Entries of a list of start levels."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +32,12 @@ class GameSettings:
     draws its own with equal chances.  ``lives``, ``bonus_life``, ``difficulty``, ``start_bonus``:
     as in ``Options``.
 
-    ``frame_skip``: ticks that an action is held.  ``skip_idle``: play ticks that need no decision
-    within the step before (see ``GameBatch``).  ``max_ticks``, ``max_steps``: the game is
-    truncated there; ``None``: never.  ``input_delay``: ticks between an action and its effect,
-    0 to 4.
+    ``frame_skip``: ticks that an action is held, up to a million.  ``skip_idle``: play ticks that
+    need no decision within the step before (see ``GameBatch``).  ``max_ticks``, ``max_steps``: the
+    game is truncated there; ``None``: never.  ``input_delay``: ticks between an action and its
+    effect, 0 to 4.
 
-    Raises ``ValueError`` or ``TypeError`` for any other value.
+    Raises ``ValueError`` for any other value.
     """
 
     start_level: StartLevel = 1
@@ -46,25 +53,31 @@ class GameSettings:
 
     def __post_init__(self) -> None:
         self._options()
-        _whole("frame_skip", self.frame_skip, 1, None, "1 decides every tick")
-        _whole("input_delay", self.input_delay, 0, MAX_INPUT_DELAY, "0 acts in the next tick")
-        if self.max_ticks is not None:
-            _whole("max_ticks", self.max_ticks, 1, LARGEST_LIMIT, "None never cuts a game")
-        if self.max_steps is not None:
-            _whole("max_steps", self.max_steps, 1, LARGEST_LIMIT, "None never cuts a game")
-        if not isinstance(self.skip_idle, (bool, np.bool_)):
-            raise TypeError(f"skip_idle={self.skip_idle!r}: True or False")
+        check_whole("frame_skip", self.frame_skip, 1, MOST_TICKS, "1 decides every tick")
+        check_whole("input_delay", self.input_delay, 0, MAX_INPUT_DELAY, "0 acts in the next tick")
+        for name in ("max_ticks", "max_steps"):
+            if getattr(self, name) is not None:
+                check_whole(name, getattr(self, name), 1, LARGEST_LIMIT, "None never cuts a game")
+        check_flag("skip_idle", self.skip_idle)
 
     def _options(self) -> list[Options]:
-        levels = self.start_level
-        if isinstance(levels, (str, bytes)):
-            raise ValueError(f"start_level={levels!r}: a number from 1 to 99, or a list of them")
-        if not isinstance(levels, (Sequence, np.ndarray)):
-            levels = [levels]
-        if len(levels) == 0:
+        given: Any = self.start_level
+        if isinstance(given, (str, bytes)):
             raise ValueError(
-                f"start_level={self.start_level!r} names no level: "
+                f"start_level={shown(given)}: a number from 1 to 99, or a list of them"
+            )
+        if isinstance(given, np.ndarray):
+            given = list(given) if given.ndim else given.item()
+        levels = list(islice(given, MOST_LEVELS + 1)) if isinstance(given, Sequence) else [given]
+        if not levels:
+            raise ValueError(
+                f"start_level={shown(self.start_level)} names no level: "
                 "a range ends before its second number, so levels 1 to 9 are range(1, 10)"
+            )
+        if len(levels) > MOST_LEVELS:
+            raise ValueError(
+                f"start_level={shown(self.start_level)} names more than {MOST_LEVELS:,} levels: "
+                "name each as often as its share asks for"
             )
         return [
             Options(level, self.lives, self.bonus_life, self.difficulty, self.start_bonus)
@@ -78,10 +91,3 @@ class GameSettings:
         for at, option in enumerate(options):
             records[at] = option.record()
         return records
-
-
-def _whole(name: str, value: object, low: int, high: int | None, hint: str) -> None:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_))
-    if not whole or value < low or (high is not None and value > high):  # type: ignore[operator]
-        limit = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise ValueError(f"{name}={value!r}: a whole number {limit} is needed; {hint}")

@@ -13,6 +13,7 @@ from .actions import action_form
 from .arcade.memory import as_bytes
 from .backend import make_batch
 from .information import describe_games
+from .messages import shown
 from .observations import observation_of
 from .options import RENDER_MODES, EnvOptions
 from .rewards import REWARD_PARTS, Rewards
@@ -20,7 +21,8 @@ from .saved_states import SAVED_SIZE, restore_saved, saved_states
 from .screen import Screen, window_possible
 from .seeds import check_seed
 
-TICKS_PER_SECOND = 27.34
+RENDER_FPS = 27
+"""Pictures in a second as Gymnasium's tools take it, a whole number; ``human`` keeps to 27.34."""
 _STATE_HEAD = b"TEMPEST2"
 
 
@@ -43,7 +45,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
 
     metadata: dict[str, Any] = {  # noqa: RUF012  (as the base class declares it)
         "render_modes": list(RENDER_MODES),
-        "render_fps": TICKS_PER_SECOND,
+        "render_fps": RENDER_FPS,
     }
 
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
@@ -79,7 +81,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
         check_seed(seed)
         seed = self._next_seed if seed is None else seed
         self._next_seed = None
-        super().reset(seed=seed)
+        super().reset(seed=None if seed is None else int(seed))
         self.batch.reset(seeds=seed)
         self._begin()
         return self.observe(), self._info()
@@ -167,11 +169,11 @@ def check_reset_options(options: dict[str, Any] | None, known: tuple[str, ...]) 
     ``TypeError`` where ``options`` is neither ``None`` nor a dictionary.
     """
     if options is not None and not isinstance(options, Mapping):
-        raise TypeError(f"reset(options={options!r}): a dictionary or None is needed")
+        raise TypeError(f"reset(options={shown(options)}): a dictionary or None is needed")
     for name in options or {}:
         if name not in known:
             offer = f"it takes {', '.join(known)}" if known else "it takes none"
             raise ValueError(
-                f"reset(options=...) has the unknown entry {name!r}: {offer}; "
+                f"reset(options=...) has the unknown entry {shown(name)}: {offer}; "
                 "settings of the game are given to make()"
             )

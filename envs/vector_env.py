@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from .actions import action_form
 from .arcade.memory import as_bytes
 from .backend import make_batch
-from .batch import NO_OUTPUT, StepOutput
+from .batch import MOST_GAMES, NO_OUTPUT, StepOutput
 from .buffers import BufferPool
+from .checks import check_one_of, check_whole, is_whole
 from .feature_layout import NUM_FEATURES
 from .free_memory import too_large
 from .information import cause_names, describe_games
@@ -24,10 +25,11 @@ from .options import EnvOptions
 from .rewards import REWARD_PARTS, Rewards
 from .saved_states import SAVED_SIZE, restore_saved, saved_states
 from .screen import Screen
-from .seeds import check_seed
+from .seeds import check_seed, listed_seeds
+from .settings import LARGEST_LIMIT
 from .step_kernels import ENDED, NOTED, REFUSED
 from .step_outputs import OutputSets
-from .tempest_env import TICKS_PER_SECOND, check_reset_options
+from .tempest_env import RENDER_FPS, check_reset_options
 from .vector_info import masked
 
 
@@ -68,8 +70,11 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
                 "render_mode='human': a window shows one game; make it with gymnasium.make()"
             )
         if max_episode_steps is not None:
-            limits = [max_episode_steps, options.get("max_steps") or max_episode_steps]
-            options = {**options, "max_steps": min(limits)}
+            hint = "None leaves max_steps as it is"
+            check_whole("max_episode_steps", max_episode_steps, 1, LARGEST_LIMIT, hint)
+            own = options.get("max_steps")
+            if own is None or (is_whole(own) and own > max_episode_steps):
+                options = {**options, "max_steps": max_episode_steps}
         _require_memory(num_envs)
         self.options = EnvOptions.from_keywords({**options, "render_mode": render_mode})
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
@@ -77,7 +82,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         self.metadata = {
             "autoreset_mode": self.autoreset_mode,
             "render_modes": ["rgb_array"],
-            "render_fps": TICKS_PER_SECOND,
+            "render_fps": RENDER_FPS,
         }
         self.num_envs = num_envs
         self.render_mode = render_mode
@@ -118,8 +123,9 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         ``options={"reset_mask": mask}``: only where the bool array ``mask`` is True.
         """
         check_reset_options(options, ("reset_mask",))
-        for each in seed if isinstance(seed, (Sequence, np.ndarray)) else [seed]:
-            check_seed(each)
+        each = listed_seeds(seed, self.num_envs)
+        for one in [seed] if each is None else each:
+            check_seed(one)
         mask = self._reset_mask((options or {}).get("reset_mask"))
         if seed is None and not self._started:
             seed = self._next_seed
@@ -279,9 +285,9 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         """Same-step autoreset: what the finished games showed last."""
         batch = self.batch
         codes = batch.last_codes[ended] if self.options.obs_type == "features" else batch.last_codes
-        shown = self._observation.make(codes, batch.last_ram[ended])
+        last_seen = self._observation.make(codes, batch.last_ram[ended])
         final = np.full(self.num_envs, None, object)
-        for game, observation in zip(np.flatnonzero(ended), shown, strict=True):
+        for game, observation in zip(np.flatnonzero(ended), last_seen, strict=True):
             final[game] = observation
         last = {**describe_games(batch.last_games, batch.last_ram), **parts}
         info["final_obs"], info["_final_obs"] = final, ended.copy()
@@ -312,22 +318,19 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         return mask.copy()
 
 
-def _require_memory(num_envs: object) -> None:
+def _require_memory(num_envs: int) -> None:
     """``ValueError`` for a number of games that is none, or more than memory holds."""
-    whole = isinstance(num_envs, (int, np.integer)) and not isinstance(num_envs, bool)
-    if not whole or num_envs < 1:  # type: ignore[operator]
-        raise ValueError(f"num_envs={num_envs!r}: a whole number of at least 1 is needed")
-    problem = too_large(int(num_envs) * SAVED_SIZE)  # type: ignore[call-overload]
+    check_whole("num_envs", num_envs, 1, MOST_GAMES, "it is the number of games")
+    problem = too_large(int(num_envs) * SAVED_SIZE)
     if problem is not None:
         raise ValueError(f"num_envs={num_envs} {problem}: make fewer games")
 
 
 def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
-    try:
-        return AutoresetMode(mode)
-    except ValueError:
-        values = ", ".join(repr(each.value) for each in AutoresetMode)
-        raise ValueError(f"autoreset_mode={mode!r}: one of {values}") from None
+    if isinstance(mode, AutoresetMode):
+        return mode
+    check_one_of("autoreset_mode", mode, [each.value for each in AutoresetMode])
+    return AutoresetMode(mode)
 
 
 def _some(mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.memory import RAM_DTYPE
+from tempest_agent.envs.messages import shown
 
 PendingInputs: TypeAlias = NDArray[np.int16]
 """Inputs under way, shape ``(N, delay, 2)``: knob counts and buttons (fire + 2 * zap), oldest
@@ -75,7 +76,7 @@ def check_rows(ram: NDArray[np.void], games: NDArray[np.int64] | None) -> NDArra
     if games.shape != ram.shape:
         raise ValueError(f"games has shape {games.shape}, but there are {len(ram)} RAM images")
     if games.dtype.kind not in "iu" or games.min(initial=0) < 0:
-        raise ValueError(f"games={games.tolist()!r}: numbers of games, from 0 on, are needed")
+        raise ValueError(f"games={shown(games.tolist())}: numbers of games, from 0 on, are needed")
     return games.astype(np.int64)
 
 

@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from tempest_agent.envs.arcade.compiled import kernel
 from tempest_agent.envs.arcade.memory import RAM_DTYPE
 from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, draw, new_streams
+from tempest_agent.envs.checks import check_number
+from tempest_agent.envs.messages import shown
 
 from .interface import FIRE, ZAP, PendingInputs, check_pending, check_rows
 from .plan import PLAN_DTYPE
@@ -87,8 +89,11 @@ class Novice:
     """
 
     def __init__(self, level: float, seed: int = 0, name: str | None = None) -> None:
+        check_number("novice level", level)
         if not 0.0 <= level <= 1.0:
-            raise ValueError(f"novice level {level} is off the dial: give a number from 0 to 1")
+            raise ValueError(
+                f"novice level {shown(level)} is off the dial: give a number from 0 to 1"
+            )
         self.level = float(level)
         self.name = name or f"novice-{level:g}"
         self._seed = seed

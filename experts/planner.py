@@ -12,6 +12,8 @@ from tempest_agent.envs.arcade.memory import LANES, OPEN_LANES, RAM_DTYPE, STATE
 from tempest_agent.envs.arcade.playable import misfit
 from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, Source
+from tempest_agent.envs.checks import check_number
+from tempest_agent.envs.messages import shown
 
 from .escape import rim_position
 from .interface import FIRE, ZAP, PendingInputs, check_pending, check_rows
@@ -235,8 +237,9 @@ class Planner:
         Raises:
             ValueError: if ``temperature`` is not positive.
         """
+        check_number("temperature", temperature)
         if not temperature > 0.0:
-            raise ValueError(f"temperature={temperature!r}: give a number of points above 0")
+            raise ValueError(f"temperature={shown(temperature)}: give a number of points above 0")
         values, spins, buttons = self.evaluate(ram, pending, games)
         weights = np.exp((values - values.max(axis=1, keepdims=True)) / temperature)
         return weights / weights.sum(axis=1, keepdims=True), spins, buttons

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
+
+from tempest_agent.envs.messages import nearest, shown
 
 from .interface import Teacher
 from .novice import Novice
@@ -27,9 +28,9 @@ def make_teacher(name: str, seed: int = 0) -> Teacher:
     Raises:
         ValueError: if there is none of that name.
     """
-    maker = _MAKERS.get(name)
+    maker = _MAKERS.get(name) if isinstance(name, str) else None
     if maker is None:
-        near = difflib.get_close_matches(name.lower(), TEACHER_NAMES, 1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise ValueError(f"no teacher {name!r}: {hint}there are {', '.join(TEACHER_NAMES)}")
+        near = nearest(name, TEACHER_NAMES, 0.6)
+        hint = f"did you mean {shown(near)}? " if near else ""
+        raise ValueError(f"no teacher {shown(name)}: {hint}there are {', '.join(TEACHER_NAMES)}")
     return maker(seed)

@@ -15,6 +15,8 @@ from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.arcade.randomness import Source
 from tempest_agent.envs.arcade.score import SCORE_WRAP, score_of
 from tempest_agent.envs.arcade.tick import tick
+from tempest_agent.envs.checks import check_number
+from tempest_agent.envs.messages import shown
 
 from .escape import rim_position, spin_towards
 from .plan import Plan
@@ -84,8 +86,11 @@ class Budget:
         }
         for name, (low, high) in limits.items():
             value = getattr(self, name)
+            check_number(f"planner {name}", value)
             if not low <= value <= high:
-                raise ValueError(f"planner {name}={value!r}: give a number from {low} to {high:g}")
+                raise ValueError(
+                    f"planner {name}={shown(value)}: give a number from {low} to {high:g}"
+                )
 
     def record(self) -> NDArray[np.void]:
         """The budget for compiled code: an array of one BUDGET_DTYPE record, shape ``(1,)``."""

@@ -17,6 +17,7 @@ if not Path(__file__).with_name("envs").is_dir() and (_CHECKOUT / "envs").is_dir
     # Python that is started there finds this one before the installed package.
     __path__.append(str(_CHECKOUT))
 
+from tempest_agent.envs.messages import shown  # noqa: E402
 from tempest_agent.envs.registration import register  # noqa: E402
 
 if TYPE_CHECKING:
@@ -42,4 +43,4 @@ register()
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise AttributeError(f"module {shown(__name__)} has no attribute {shown(name)}")

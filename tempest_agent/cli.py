@@ -1,7 +1,8 @@
 """The command ``tempest-agent``.
 
 Exit codes: 0 fine, 2 the user's mistake (one line on stderr), 1 a fault of this program, 130
-ended by Ctrl-C.  Results go to stdout, everything else to stderr.
+ended by Ctrl-C, 141 nobody reads the output any more (both are what shells say then).  Results go
+to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -10,28 +11,32 @@ import errno
 import os
 import sys
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module, metadata
 from typing import Any
 
 import click
 
-from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.errors import LONGEST_MESSAGE, UserError, one_line, printable, unknown_name
 from tempest_agent.lost_output import drop_lost_output
+from tempest_agent.system_errors import (
+    FOLDER_IS_GONE,
+    current_folder_is_gone,
+    is_out_of_memory,
+    system_reason,
+)
 
 EXIT_FAULT = 1
 EXIT_USER = 2
 EXIT_INTERRUPTED = 130
+EXIT_UNREAD = 141
 
-OUTSIDE_CAUSES = (
-    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM,
-)  # fmt: skip
-"""System errors that are no fault of the program: a full disk, a folder of somebody else."""
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
+"""System errors of a full disk, or of a folder of somebody else."""
 
-PATH_CAUSES = (errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.ELOOP)
-"""System errors of paths that cannot be what was asked for, wherever they were given."""
-
-MEMORY_SIGNS = ("can't allocate memory", "out of memory")
+FAILING = (errno.EIO, errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENODEV, errno.ESTALE)
+"""Others that are no fault of the program, whether or not they say which file it was."""
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "train": ("train", "train", "Train an agent, or go on with a run (--resume)."),
@@ -52,6 +57,18 @@ The modules are imported when their command runs: ``--help`` needs no torch.
 """
 
 
+class _Unread(Exception):  # noqa: N818  (nobody's error)
+    """A pipe is broken: ``BrokenPipeError`` itself would not get past click, which exits with 1."""
+
+
+@contextmanager
+def _past_click() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _Unread from error
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported on use, and which turns errors into exit codes."""
 
@@ -66,12 +83,24 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _past_click():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _past_click():
+            return super().invoke(ctx)
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, args or ["--help"])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if (
+            current_folder_is_gone()
+        ):  # Where torch's libraries end the process with their own words.
+            raise UserError(FOLDER_IS_GONE)
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             raise UserError(unknown_name("command", args[0], COMMANDS))
         return super().resolve_command(ctx, args)
@@ -91,9 +120,9 @@ class LazyGroup(click.Group):
             code = _complain(_one_line(error), EXIT_USER)
         except (click.Abort, KeyboardInterrupt):
             code = _complain("interrupted", EXIT_INTERRUPTED)
-        except BrokenPipeError:
-            drop_lost_output()  # The reader went away: there is nobody to tell.
-            code = 0
+        except (_Unread, BrokenPipeError) as error:
+            # The reader went away: there is nobody to tell.
+            code = EXIT_UNREAD if drop_lost_output() else _unexpected(error)
         except Exception as error:
             code = _unexpected(error)
         sys.exit(code if isinstance(code, int) else 0)
@@ -101,28 +130,18 @@ class LazyGroup(click.Group):
 
 def _unexpected(error: Exception) -> int:
     """Tell about an error that no code foresaw, and return its exit code."""
-    if isinstance(error, OSError) and error.errno in OUTSIDE_CAUSES:
+    if isinstance(error, OSError) and error.errno in FULL:
         what = f" {error.filename}" if error.filename else ""
         advice = "free some space, or use another folder"
         return _complain(f"cannot write{what}: {error.strerror}; {advice}", EXIT_USER)
-    if isinstance(error, OSError) and error.errno in PATH_CAUSES and error.filename:
-        return _complain(f"cannot use {error.filename}: {error.strerror}; check it", EXIT_USER)
-    if _out_of_memory(error):
-        what = " ".join(str(error).split()) or "memory is used up"
+    if is_out_of_memory(error):
         advice = "use fewer games, or a smaller network, batch or replay"
-        return _complain(f"not enough memory ({what}); {advice}", EXIT_USER)
+        return _complain(f"not enough memory ({one_line(error)}); {advice}", EXIT_USER)
+    if isinstance(error, OSError) and (error.filename or error.errno in FAILING):
+        what = error.filename or "a file or folder"
+        return _complain(f"cannot use {what}: {system_reason(error)}; check it", EXIT_USER)
     traceback.print_exception(error)
     return _complain("this is a fault of tempest-agent, not yours", EXIT_FAULT)
-
-
-def _out_of_memory(error: Exception) -> bool:
-    if isinstance(error, MemoryError):
-        return True
-    if isinstance(error, OSError):
-        return error.errno == errno.ENOMEM
-    # torch has no class of its own for the CPU.
-    words = str(error).lower()
-    return isinstance(error, RuntimeError) and any(sign in words for sign in MEMORY_SIGNS)
 
 
 def _open_closed_streams() -> None:
@@ -140,6 +159,7 @@ def _open_closed_streams() -> None:
 
 
 def _complain(message: str, code: int) -> int:
+    message = printable(message, LONGEST_MESSAGE)
     with suppress(OSError):  # Such as a full disk that stderr goes to: the code must still be told.
         click.echo(f"tempest-agent: {message}", err=True)
     return code

@@ -10,8 +10,11 @@ finished file is compressed, which every reader of HDF5 undoes by itself.
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,15 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.inputs import SPINNER_MAX
 from tempest_agent.envs.feature_layout import FEATURES, NUM_FEATURES
-from tempest_agent.errors import UserError, nearest
+from tempest_agent.errors import UserError, nearest, printable, shown
+
+LARGEST_METADATA = 1_000_000
+"""Letters; those of our own take a twentieth."""
+MOST_DECISIONS = 400_000
+"""Of one game: the longest evaluation is 300,000 ticks."""
+ROW_BYTES = 4 * NUM_FEATURES
+PACKED = 1100
+"""No data deflate to less than about one part in so many."""
 
 LAYOUT_KEY = "tempest_features"
 
@@ -68,7 +79,7 @@ def minari_module() -> Any:
         import minari
     except ImportError as error:
         raise UserError(
-            f"demonstrations need the package {error.name!r}, which is not installed: "
+            f"demonstrations need the package {shown(error.name)}, which is not installed: "
             "pip install 'tempest-agent[demonstrations]'"
         ) from error
     return minari
@@ -85,7 +96,7 @@ def data_set_exists(dataset_id: str) -> bool:
         minari.dataset.minari_dataset.parse_dataset_id(dataset_id)
     except (TypeError, ValueError) as error:  # TypeError where the version is missing.
         raise UserError(
-            f"{dataset_id!r} is no name of a data set: give one like tempest/expert-v0"
+            f"{shown(dataset_id)} is no name of a data set: give one like tempest/expert-v0"
         ) from error
     return bool(minari.storage.get_dataset_path(dataset_id).exists())
 
@@ -106,22 +117,73 @@ def load_demonstrations(dataset_id: str, frame_skip: int, input_delay: int) -> I
     if not data_set_exists(dataset_id):
         known = sorted(minari.list_local_datasets())
         guess = nearest(dataset_id, known)
-        hint = f"did you mean {guess!r}? " if guess else ""
+        hint = f"did you mean {shown(guess)}? " if guess else ""
         raise UserError(
-            f"there is no data set {dataset_id!r} here: {hint}"
+            f"there is no data set {shown(dataset_id)} here: {hint}"
             "record one with tempest-agent demonstrate, or see minari list local"
         )
+    folder = minari.storage.get_dataset_path(dataset_id) / "data"
     try:
+        _check_metadata(folder / "metadata.json", dataset_id)
+        _check_file(folder / "main_data.hdf5", dataset_id)
         data_set = minari.load_dataset(dataset_id)
     except UNREADABLE as error:
-        raise _damage(f"the data set {dataset_id!r}", error) from error
+        raise _damage(f"the data set {shown(dataset_id)}", error) from error
     _check(data_set, dataset_id, frame_skip, input_delay)
     return _episodes(data_set, dataset_id)
 
 
+def _check_metadata(path: Path, dataset_id: str) -> None:
+    """``UserError`` for metadata with which Minari would do more than read.
+
+    Where spaces are missing it makes the environment that the metadata name, which is any program.
+    """
+    with path.open(encoding="utf-8") as file:
+        text = file.read(LARGEST_METADATA + 1)
+    metadata = json.loads(text) if len(text) <= LARGEST_METADATA else {}
+    named = [metadata.get(name) for name in ("observation_space", "action_space")]
+    given = [each for each in named if isinstance(each, str)]
+    if metadata.get("data_format") != "hdf5" or len(given) < len(named):
+        raise _foreign(dataset_id, "its metadata do not say in HDF5 which spaces it has")
+    for space in map(json.loads, given):
+        for part in (space, *space.get("subspaces", {}).values()):
+            if prod(part.get("shape", ())) > LARGEST_METADATA or (part is not space) & (
+                "subspaces" in part
+            ):
+                raise _foreign(dataset_id, "its spaces are too large")
+
+
+def _check_file(path: Path, dataset_id: str) -> None:
+    """``UserError`` for data in other files, and for more than games or the file can hold."""
+    import h5py
+
+    def look(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Group):
+            links = (item.get(key, getlink=True) for key in item)
+            if not all(isinstance(link, h5py.HardLink) for link in links):
+                raise _foreign(dataset_id, f"{name} links to other data")
+        elif isinstance(item, h5py.Dataset):
+            if item.is_virtual or item.external:
+                raise _foreign(dataset_id, f"{name} is in another file")
+            stored = item.id.get_storage_size()
+            if item.nbytes > min(MOST_DECISIONS * ROW_BYTES, PACKED * stored):
+                raise _foreign(dataset_id, f"{name} unpacks to {item.nbytes:,} bytes")
+
+    with h5py.File(path, "r") as file:
+        look("the file", file)
+        file.visititems(look)
+
+
+def _foreign(dataset_id: str, why: str) -> UserError:
+    return UserError(
+        f"the data set {shown(dataset_id)} is not read: {why}, which tempest-agent demonstrate "
+        "never writes; record it again"
+    )
+
+
 def _damage(what: str, error: Exception) -> UserError:
     # Minari asserts what its metadata should hold, without words.
-    why = str(error) or "its metadata are incomplete"
+    why = printable(str(error), 300) or "its metadata are incomplete"
     return UserError(
         f"{what} cannot be read ({why}): record it again with tempest-agent demonstrate --force"
     )
@@ -133,17 +195,17 @@ def _episodes(data_set: Any, dataset_id: str) -> Iterator[Episode]:
         try:
             episode = _episode(next(stored))
         except UNREADABLE as error:
-            raise _damage(f"game {number} of the data set {dataset_id!r}", error) from error
+            raise _damage(f"game {number} of the data set {shown(dataset_id)}", error) from error
         yield episode
 
 
 def _check(data_set: Any, dataset_id: str, frame_skip: int, input_delay: int) -> None:
     wanted = spaces.Box(-1.0, 1.0, (NUM_FEATURES,), np.float32)
-    shown = data_set.observation_space
-    if shown != wanted or data_set.storage.metadata.get(LAYOUT_KEY) != layout_digest():
-        shape = getattr(shown, "shape", None)
+    space = data_set.observation_space
+    if space != wanted or data_set.storage.metadata.get(LAYOUT_KEY) != layout_digest():
+        shape = getattr(space, "shape", None)
         raise UserError(
-            f"the observations of {dataset_id!r} (shape {shape}) are not this version's "
+            f"the observations of {shown(dataset_id)} (shape {shape}) are not this version's "
             f"{NUM_FEATURES} features: record it again with tempest-agent demonstrate"
         )
     options = data_set.env_spec.kwargs if data_set.env_spec is not None else {}
@@ -151,8 +213,8 @@ def _check(data_set: Any, dataset_id: str, frame_skip: int, input_delay: int) ->
         there = options.get(name)
         if there != here:
             raise UserError(
-                f"{dataset_id!r} was recorded with {name}={there} and this run has {here}: "
-                f"set game.{name}={there}, or record it again"
+                f"{shown(dataset_id)} was recorded with {name}={shown(there)} and this run has "
+                f"{here}: set game.{name}={shown(there)}, or record it again"
             )
 
 
@@ -162,24 +224,24 @@ def _episode(stored: Any) -> Episode:
     Raises:
         ValueError: it cannot have been recorded by ``Recorder``.
     """
-    infos, shown = stored.infos, np.asarray(stored.observations)
+    infos, seen = stored.infos, np.asarray(stored.observations)
     buttons = np.asarray(stored.actions["buttons"])
     spinner = np.asarray(stored.actions["spinner"])
     score, deaths = np.asarray(infos["score"]), np.asarray(infos["deaths"])
     length = len(buttons)
-    shapes = (shown.shape, buttons.shape, spinner.shape, score.shape, deaths.shape)
+    shapes = (seen.shape, buttons.shape, spinner.shape, score.shape, deaths.shape)
     after = (length + 1,)
     if length == 0 or shapes != ((*after, NUM_FEATURES), (length,), (length, 1), after, after):
         raise ValueError(f"its columns have shapes {shapes}")
     for name, values, low, high in (
-        ("observations", shown, -1, 1),
+        ("observations", seen, -1, 1),
         ("buttons", buttons, 0, 3),
         ("spinner", spinner, -1, 1),
     ):
         if not ((values >= low) & (values <= high)).all():
             raise ValueError(f"its {name} are not all from {low} to {high}")
     return Episode(
-        codes=np.rint(shown * 127.0).astype(np.int8),
+        codes=np.rint(seen * 127.0).astype(np.int8),
         spin=np.rint(spinner[:, 0] * SPINNER_MAX).astype(np.int8),
         buttons=buttons.astype(np.uint8),
         points=np.diff(score),

@@ -6,27 +6,28 @@ are damaged; what could not be read is said.
 
 from __future__ import annotations
 
-import csv
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tempest_agent.agent.checkpoint import checkpoint_step
 from tempest_agent.agent.series import Facts, Series
 from tempest_agent.agent.symptoms import DISEASES, detect
-from tempest_agent.config import Config, ConfigError, from_dict
-from tempest_agent.errors import UserError
-from tempest_agent.guard_log import read_events
+from tempest_agent.config import LARGEST, Config, ConfigError, forget_local, from_dict
+from tempest_agent.config.yaml_text import parse_yaml, read_text
+from tempest_agent.errors import UserError, one_line, printable
+from tempest_agent.guard_log import GUARD_FILE, read_events
+from tempest_agent.regular_files import read_table
 from tempest_agent.run_directory import CHECKPOINT_FOLDER, CONFIG_FILE, RUN_FILE
 from tempest_agent.run_lock import is_locked
 
 METRICS_FILE = "metrics.csv"
 STEPS = "steps"
 HEALTHY, RECOVERED, UNHEALTHY, UNKNOWN = "healthy", "recovered", "unhealthy", "unknown"
+MOST_NOTES = 20
+LONGEST_EVIDENCE = 300
 FEWEST_LINES = 3
 """Lines with updates below which nothing can be said."""
 
@@ -85,9 +86,7 @@ def diagnose(run: Path) -> Diagnosis:
     lines, damaged = read_metrics(run / METRICS_FILE, notes)
     if damaged:
         notes.append(f"{damaged} damaged or unfinished lines of {METRICS_FILE} were left out")
-    events, bad_events = read_events(run)
-    if bad_events:
-        notes.append(f"{bad_events} damaged lines of guard.jsonl were left out")
+    events = _events(run, notes)
     findings = examine(lines, config)
     verdict, summary = _verdict(lines, findings, config)
     steps = int(lines[-1][STEPS]) if lines else 0
@@ -119,7 +118,7 @@ def examine(lines: list[dict[str, float]], config: Config) -> list[Finding]:
             before = found.get(name)
             found[name] = Finding(
                 name,
-                f"at {step:,} decisions {evidence}",
+                printable(f"at {step:,} decisions {evidence}", LONGEST_EVIDENCE),
                 step if before is None else before.first_step,
                 step,
                 1 if before is None else before.lines + 1,
@@ -135,13 +134,28 @@ def read_metrics(path: Path, notes: list[str]) -> tuple[list[dict[str, float]], 
     if not path.exists():
         notes.append(f"there is no {path.name} yet: the run has logged nothing")
         return [], 0
-    text = path.read_bytes().decode("utf-8", errors="replace").replace("\0", "\ufffd")
-    rows = list(csv.reader(text.splitlines()))
-    if not rows or STEPS not in rows[0]:
+    try:
+        heading, *rows = [*read_table(path)] or [[]]
+    except (OSError, UserError) as error:
+        notes.append(f"{path.name} cannot be read: {one_line(error)}")
+        return [], 0
+    if STEPS not in heading:
         notes.append(f"{path.name} has no heading: it cannot be read")
-        return [], len(rows)
-    lines = [line for line in (_line(rows[0], row) for row in rows[1:]) if line]
-    return lines, len(rows) - 1 - len(lines)
+        return [], len(rows) + 1
+    lines = [line for line in (_line(heading, row) for row in rows) if line]
+    return lines, len(rows) - len(lines)
+
+
+def _events(run: Path, notes: list[str]) -> list[dict[str, Any]]:
+    """What the guard saw and did, as far as it can be read."""
+    try:
+        events, damaged = read_events(run)
+    except (OSError, UserError) as error:
+        notes.append(f"{GUARD_FILE} cannot be read: {one_line(error)}")
+        return []
+    if damaged:
+        notes.append(f"{damaged} damaged lines of {GUARD_FILE} were left out")
+    return events
 
 
 def _line(heading: list[str], row: list[str]) -> dict[str, float]:
@@ -150,10 +164,9 @@ def _line(heading: list[str], row: list[str]) -> dict[str, float]:
         return {}
     try:
         figures = {name: float(text) for name, text in zip(heading, row, strict=True) if text}
-        int(figures[STEPS])
-    except (ValueError, KeyError, OverflowError):
+    except ValueError:
         return {}
-    return figures
+    return figures if 0 <= figures.get(STEPS, -1) <= LARGEST else {}
 
 
 def _check(run: Path) -> None:
@@ -170,32 +183,36 @@ def _check(run: Path) -> None:
 
 def _config(run: Path, notes: list[str]) -> Config:
     """The run's settings; what this version does not know is left out, and said."""
-    path = run / CONFIG_FILE
     try:
-        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, yaml.YAMLError):
-        tree = None
-    if not isinstance(tree, dict):
-        notes.append(f"{CONFIG_FILE} cannot be read: the default settings are assumed")
+        tree = parse_yaml(CONFIG_FILE, read_text(run / CONFIG_FILE, "settings"))
+        if not isinstance(tree, dict):
+            raise ConfigError("it holds no sections of settings")
+    except ConfigError as error:
+        notes.append(f"{CONFIG_FILE} cannot be read ({error}): the default settings are assumed")
         return Config()
+    tree = forget_local(tree)
     try:
         return from_dict(tree)
     except ConfigError:
         pass
     config = Config()
+    wrong: list[str] = []
     for section, key, value in _entries(tree):
         try:
             config = from_dict({section: {key: value}}, config)
         except ConfigError as error:
-            notes.append(f"{CONFIG_FILE}: {error}")
+            wrong.append(f"{CONFIG_FILE}: {error}")
+    notes += wrong[:MOST_NOTES]
+    if len(wrong) > MOST_NOTES:
+        notes.append(f"{CONFIG_FILE}: {len(wrong) - MOST_NOTES} more such settings")
     return config
 
 
-def _entries(tree: dict[Any, Any]) -> Iterator[tuple[str, str, Any]]:
+def _entries(tree: dict[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
     for section, values in tree.items():
         if isinstance(values, dict):
             for key, value in values.items():
-                yield str(section), str(key), value
+                yield section, key, value
 
 
 def _state(run: Path, steps: int, config: Config) -> tuple[str, int]:

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
+
+from tempest_agent.envs.messages import nearest, printable, shown
+
+__all__ = ["UserError", "nearest", "one_line", "printable", "shown", "unknown_name"]
+
+LONGEST_MESSAGE = 2_000
+LONGEST_CAUSE = 500
 
 
 class UserError(Exception):
     """A wrong value, file or setting given by the user.
 
     The commands print its message as one line on stderr and exit with code 2.  The message names
-    the value, the likely mistake and the fix.
+    the value, the likely mistake and the fix.  It is printable and has an end, also where it quotes
+    the name or the content of somebody else's file.
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))
+        super().__init__(printable(message, LONGEST_MESSAGE))
 
 
 def one_line(error: BaseException) -> str:
     """What ``error`` says in one line; its type where it says nothing."""
-    return " ".join(str(error).split()) or type(error).__name__
+    return printable(str(error), LONGEST_CAUSE) or type(error).__name__
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The member of ``known`` that resembles ``name`` most, or None if none does."""
-    names = sorted(known)
-    by_lower = {each.lower(): each for each in reversed(names)}
-    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
-    return by_lower[found[0]] if found else None
-
-
-def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
+def unknown_name(what: str, name: object, known: Iterable[str]) -> str:
     """One line for an unknown ``name``: the nearest known one, or all of them.
 
     >>> unknown_name("policy", "exprt", ["expert", "random"])
@@ -40,5 +39,5 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
     guess = nearest(name, names)
     known_names = ", ".join(names)
     if guess is None:
-        return f"unknown {what} {name!r}: use one of {known_names}"
-    return f"unknown {what} {name!r}: did you mean {guess!r}? (known: {known_names})"
+        return f"unknown {what} {shown(name)}: use one of {known_names}"
+    return f"unknown {what} {shown(name)}: did you mean {shown(guess)}? (known: {known_names})"

@@ -8,21 +8,25 @@ not depend on how many games are played side by side or on how many threads.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from hashlib import blake2b
 from threading import Event, Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.arcade.memory import CONTRACT_ADDRESSES, as_bytes
 from tempest_agent.envs.backend import make_batch
 from tempest_agent.envs.batch import GameBatch
 from tempest_agent.envs.free_memory import too_large
 from tempest_agent.envs.game_step import LOST
+from tempest_agent.envs.mame.batch import MameBatch
 from tempest_agent.envs.mame.options import MameOptions
+from tempest_agent.envs.mame.protocol import RANDOM_CYCLE
 from tempest_agent.envs.outcome import DEATH_CAUSES
 from tempest_agent.envs.saved_states import SAVED_SIZE
 from tempest_agent.envs.settings import GameSettings
@@ -72,6 +76,23 @@ class Games:
             input_delay=self.input_delay,
         )
 
+    def expected_ticks(self, lengths: Sequence[int]) -> int:
+        """Ticks of all the games, of which those of ``lengths`` are over."""
+        mean = sum(lengths) / len(lengths) if lengths else self.max_ticks
+        return sum(lengths) + round(mean * (self.episodes - len(lengths)))
+
+    def begin(self, batch: GameBatch, number: int) -> None:
+        """Begin game ``number`` in ``batch``, which has room for one."""
+        if isinstance(batch, MameBatch):
+            batch.moments[:] = self.moment(number)
+        batch.reset(seeds=[self.game_seed(number)])
+
+    def moment(self, number: int) -> int:
+        """When game ``number`` begins on a real machine; no other game of this seed begins then."""
+        stride, start = np.random.SeedSequence(self.seed).generate_state(2, np.uint64).tolist()
+        stride = 1 + stride % (RANDOM_CYCLE - 1)
+        return int((stride * number + start) % RANDOM_CYCLE)  # Which is a prime number.
+
     def game_seed(self, number: int) -> int:
         """The seed of one game; neighbouring values of ``seed`` share none."""
         child = np.random.SeedSequence(self.seed, spawn_key=(number,))
@@ -83,6 +104,8 @@ class Outcomes:
     """How the games ended; every array has one row a game, in the order of the games' numbers.
 
     ``deaths`` has a column for each of ``DEATH_CAUSES``; ``levels`` is the level a game ended on.
+    ``traces`` are digests of all that happened in a game on a real machine, and empty for the
+    simulator's games.
     """
 
     scores: NDArray[np.int64]
@@ -90,6 +113,13 @@ class Outcomes:
     ticks: NDArray[np.int64]
     truncated: NDArray[np.bool_]
     deaths: NDArray[np.int64]
+    traces: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
+
+    @property
+    def repeated(self) -> list[int]:
+        """Places of the games that are another one before them once more, tick by tick."""
+        _, first = np.unique(self.traces, return_index=True)
+        return sorted(set(range(len(self.traces))) - set(first.tolist()))
 
 
 def play_games(
@@ -97,16 +127,20 @@ def play_games(
     games: Games,
     threads: int = 1,
     on_progress: Callable[[int], None] | None = None,
+    complete: list[Outcomes] | None = None,
 ) -> Outcomes:
     """Play all ``games`` to their ends and return how they ended.
 
     The games are divided over ``threads`` threads, each with a player of its own, and with a real
     machine of its own where ``games`` asks for one.
-    ``on_progress`` is told the number of ticks done, of ``episodes * max_ticks``; a game that is
-    over counts as all of its ticks.
+    ``on_progress`` is told the number of ticks done.  Of the simulator's games, which are played
+    side by side, one that is over counts as ``max_ticks``; of a real machine's as its own ticks.
+    ``complete`` gets the outcomes of games that are complete: on real machines of each one as it
+    ends, and on the simulator, in the end or when an exception breaks the evaluation off, of all.
     """
     numbers = np.array_split(np.arange(games.episodes), min(threads, games.episodes))
     done, lock, stop = [0] * len(numbers), Lock(), Event()
+    found: list[list[Outcomes]] = [[] for _ in numbers]
 
     def report(share: int, ticks: int) -> None:
         with lock:
@@ -114,10 +148,22 @@ def play_games(
             if on_progress is not None:
                 on_progress(sum(done))
 
-    def play(share: int) -> Outcomes:
+    def keep(share: int, outcomes: Outcomes) -> None:
+        found[share].append(outcomes)
+        if complete is not None:
+            complete.append(outcomes)
+
+    def play(share: int) -> None:
+        play_share = _play_share if games.machine is None else _play_share_in_turn
         try:
-            play_share = _play_share if games.machine is None else _play_share_in_turn
-            return play_share(player, games, numbers[share], stop, lambda n: report(share, n))
+            play_share(
+                player,
+                games,
+                numbers[share],
+                stop,
+                lambda ticks: report(share, ticks),
+                lambda outcomes: keep(share, outcomes),
+            )
         except BaseException:
             stop.set()  # The other threads need not finish.
             raise
@@ -125,11 +171,12 @@ def play_games(
     with ThreadPoolExecutor(len(numbers), "evaluation") as pool:
         tasks = [pool.submit(play, share) for share in range(len(numbers))]
         try:
-            parts = [task.result() for task in tasks]
+            for task in tasks:
+                task.result()
         except BaseException:
             stop.set()  # Ctrl-C arrives in this thread only.
             raise
-    return _joined(parts)
+    return joined([part for parts in found for part in parts])
 
 
 def _play_share(
@@ -138,20 +185,24 @@ def _play_share(
     numbers: NDArray[np.int64],
     stop: Event,
     report: Callable[[int], None],
-) -> Outcomes:
+    keep: Callable[[Outcomes], None],
+) -> None:
     """Play the games of these ``numbers``, until all are over or ``stop`` is set."""
     player = choice.make(numbers, games.seed)
     batch = GameBatch(len(numbers), games.settings(choice.frame_skip), observe=choice.sees_features)
     batch.reset(seeds=[games.game_seed(int(number)) for number in numbers])
     over = np.zeros(len(numbers), np.bool_)
     steps = 0
-    while not over.all() and not stop.is_set():
-        _, terminated, truncated = batch.step(*player.act(batch))
-        over = terminated | truncated
-        steps += 1
-        if steps % PROGRESS_STEPS == 0:
-            report(int(np.where(over, games.max_ticks, batch.games["ticks"]).sum(dtype=np.float64)))
-    return _outcomes(batch)
+    try:
+        while not over.all() and not stop.is_set():
+            _, terminated, truncated = batch.step(*player.act(batch))
+            over = terminated | truncated
+            steps += 1
+            if steps % PROGRESS_STEPS == 0:
+                ticks = np.where(over, games.max_ticks, batch.games["ticks"])
+                report(int(ticks.sum(dtype=np.float64)))
+    finally:
+        keep(_outcomes(batch, over))
 
 
 def _play_share_in_turn(
@@ -160,48 +211,58 @@ def _play_share_in_turn(
     numbers: NDArray[np.int64],
     stop: Event,
     report: Callable[[int], None],
-) -> Outcomes:
+    keep: Callable[[Outcomes], None],
+) -> None:
     """The same on one real machine, one game after the other."""
     batch = make_batch(
         1, games.settings(choice.frame_skip), games.machine, observe=choice.sees_features
     )
-    parts: list[Outcomes] = []
+    waiting = numbers.tolist()
+    done = 0
     with closing(batch):
-        while len(parts) < len(numbers) and not stop.is_set():
-            number = numbers[len(parts)]
-            player = choice.make(np.array([number]), games.seed)
-            batch.reset(seeds=[games.game_seed(int(number))])
+        while waiting and not stop.is_set():
+            player = choice.make(np.array(waiting[:1]), games.seed)
+            games.begin(batch, waiting[0])
+            trace = blake2b(digest_size=8)
             while not (batch.terminated[0] or batch.truncated[0] or stop.is_set()):
                 batch.step(*player.act(batch))
+                trace.update(as_bytes(batch.ram)[0, CONTRACT_ADDRESSES])
                 if batch.games["steps"][0] % PROGRESS_STEPS == 0:
-                    report(len(parts) * games.max_ticks + int(batch.games["ticks"][0]))
+                    report(done + int(batch.games["ticks"][0]))
             # A game whose machine failed says nothing: it is played again.
-            if batch.games["status"][0] != LOST:
-                parts.append(_outcomes(batch))
-    return _joined(parts)
+            over = (batch.terminated | batch.truncated) & (batch.games["status"] != LOST)
+            if over[0]:
+                done += int(batch.games["ticks"][0])
+                keep(_outcomes(batch, over, np.frombuffer(trace.digest(), np.uint64)))
+                del waiting[0]
 
 
-def _outcomes(batch: GameBatch) -> Outcomes:
+def _outcomes(batch: GameBatch, over: NDArray[np.bool_], *traces: NDArray[np.uint64]) -> Outcomes:
     return Outcomes(
-        scores=batch.games["score"].copy(),
-        levels=batch.ram["cur_wave"].astype(np.int64) + 1,
-        ticks=batch.games["ticks"].copy(),
-        truncated=batch.truncated.copy(),
-        deaths=batch.games["deaths"].astype(np.int64),
+        batch.games["score"][over],
+        batch.ram["cur_wave"][over].astype(np.int64) + 1,
+        batch.games["ticks"][over],
+        batch.truncated[over],
+        batch.games["deaths"][over].astype(np.int64),
+        *traces,
     )
 
 
-def _joined(parts: list[Outcomes]) -> Outcomes:
-    names = [field.name for field in fields(Outcomes)]
+def joined(parts: Sequence[Outcomes]) -> Outcomes:
+    """The outcomes of all ``parts``, one after the other."""
+    names = [each.name for each in fields(Outcomes)]
     return Outcomes(
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
     )
 
 
 def summary(outcomes: Outcomes) -> dict[str, Any]:
-    """The figures of ``outcomes`` as plain Python types, ready for JSON."""
+    """The figures of ``outcomes`` as plain Python types, ready for JSON.
+
+    A game that repeats another one counts once in the interval.
+    """
     scores = outcomes.scores
-    low, high = bootstrap_interval([scores])
+    low, high = bootstrap_interval([np.delete(scores, outcomes.repeated)])
     per_thousand = 1000.0 / max(int(outcomes.ticks.sum()), 1)
     deaths = outcomes.deaths.sum(axis=0)
     return {

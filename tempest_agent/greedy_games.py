@@ -6,6 +6,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 from tempest_agent.agent.policy import load_policy
 from tempest_agent.evaluation import Games, play_games, summary
 from tempest_agent.players import network_choice
@@ -33,11 +35,13 @@ def greedy_figures(
             raise _Stopped
 
     try:
-        check(0)
-        policy = load_policy(path)
-        games = Games(count, seed, max_ticks=EVAL_MAX_TICKS, input_delay=policy.input_delay)
-        threads = min(2, os.cpu_count() or 1)
-        played = summary(play_games(network_choice(policy, str(path)), games, threads, check))
+        # A network draws its first weights, and a resumed run plays no games at this point.
+        with torch.random.fork_rng(devices=[]):
+            check(0)
+            policy = load_policy(path)
+            games = Games(count, seed, max_ticks=EVAL_MAX_TICKS, input_delay=policy.input_delay)
+            threads = min(2, os.cpu_count() or 1)
+            played = summary(play_games(network_choice(policy, str(path)), games, threads, check))
     except _Stopped:
         return None
     return {name: float(played[name]) for name in EVALUATED}

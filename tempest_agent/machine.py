@@ -21,7 +21,7 @@ def machine_of(game: GameConfig) -> MameOptions | None:
     if not game.rom_path:
         raise UserError(
             "game.backend=mame needs game.rom_path (--rom-path), the folder with your own "
-            "tempest1.zip"
+            "tempest.zip or tempest1.zip"
         )
     return MameOptions(
         game.rom_path,

@@ -46,7 +46,12 @@ FIGURES: tuple[Figure, ...] = (
     ),
     *_group(
         "schedule",
-        ("epsilon", "Mean exploration rate over the games.", "falls to that of the ladder, 0.04"),
+        (
+            "epsilon",
+            "Mean exploration rate over the games: the chance that a decision of the student's "
+            "begins a random action, which `exploration.hold_max` then holds.",
+            "falls to that of the ladder, 0.04",
+        ),
         ("expert_ratio", "Share of new segments that the teacher gets.", "falls to its floor"),
         (
             "expert_ratio_by_frames",
@@ -79,8 +84,15 @@ FIGURES: tuple[Figure, ...] = (
         "play",
         (
             "teacher_free_score",
-            "Mean score of the last 50 games that the teacher had no part in.",
-            "rises; the figure to judge a run by",
+            "Mean score of the last 50 ended games that the teacher had no part in. Low while few "
+            "have ended, because short games end first.",
+            "rises",
+        ),
+        ("teacher_free_games", "Number of such games that have ended in the whole run.", "grows"),
+        (
+            "teacher_free_score_spread",
+            "Standard deviation of the scores of these games.",
+            "a fall by less is chance",
         ),
         (
             "teacher_free_score_1m",
@@ -121,7 +133,7 @@ FIGURES: tuple[Figure, ...] = (
     *_driver(
         "reward", "Mean reward of a decision of {who}.", "the agent's nears the teacher's", "play"
     ),
-    *_driver("share", "Share of the decisions made by {who}.", "the three add up to 1", "play"),
+    *_driver("share", "Share of all decisions made by {who}.", "the three add up to 1", "play"),
     *_group(
         "play",
         (
@@ -242,7 +254,11 @@ FIGURES: tuple[Figure, ...] = (
         ("guard_symptoms", "Symptoms that the stability guard sees.", "0, none"),
         ("guard_learning_rate", "Its factor on the learning rate.", "1, untouched"),
         ("guard_accumulation", "Its factor on the rows of an update.", "1, untouched"),
-        ("guard_target_clip", "Magnitude to which targets are clamped.", "learner.target_clip"),
+        (
+            "guard_target_clip",
+            "Magnitude to which targets are clamped; 0 is no clamp.",
+            "learner.target_clip",
+        ),
         ("guard_expert_ratio", "Least share of the teacher that it asks for.", "0, untouched"),
         ("guard_rollbacks", "How often it went back to the last good checkpoint.", "0, never"),
     ),
@@ -286,7 +302,11 @@ FIGURES: tuple[Figure, ...] = (
     ),
     *_group(
         "greedy games",
-        ("score_iqm", "Interquartile mean of the scores at a checkpoint.", "rises"),
+        (
+            "score_iqm",
+            "Interquartile mean of the scores at a checkpoint.",
+            "rises; the figure to judge a run by",
+        ),
         ("score_mean", "Their mean.", "rises"),
         ("ticks_mean", "Mean length of these games in frames.", "rises to where they are cut"),
         ("deaths_per_1000_ticks", "Lives lost per 1,000 frames in them.", "falls"),

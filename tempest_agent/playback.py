@@ -32,7 +32,7 @@ def play_ticks_of(
     The evaluation skips the ticks that need no decision within its steps.  Here each tick is
     seen, so those get inputs at rest and no decision, which is what skipping means.
     """
-    batch.reset(seeds=[games.game_seed(number)])
+    games.begin(batch, number)
     player = choice.make(np.array([number]), games.seed)
     rest = np.zeros(1, np.int8), np.zeros(1, np.uint8)
     action, held = rest, 0

@@ -6,6 +6,8 @@ game's image, on its number, and on nothing that other games do.
 
 from __future__ import annotations
 
+import logging
+import os
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,16 +18,24 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.arcade.inputs import SPINNER_MAX
 from tempest_agent.envs.arcade.memory import RAM_DTYPE
 from tempest_agent.envs.batch import GameBatch
-from tempest_agent.envs.feature_layout import FEATURES
+from tempest_agent.envs.feature_layout import FEATURES, NUM_FEATURES
 from tempest_agent.envs.game_step import RUNNING
-from tempest_agent.errors import UserError, nearest
+from tempest_agent.errors import UserError, nearest, shown
 from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
 from tempest_agent.run_directory import LATEST
 
 if TYPE_CHECKING:
     from tempest_agent.agent.policy import Policy
+
+CHAMPION = "champion"
+"""Name of the player that comes with the package, which no run writes over."""
+
+PLAYER_NAMES = (*TEACHER_NAMES, CHAMPION, "latest", "random")
+
+log = logging.getLogger("tempest_agent")
 
 ZAP_LEGAL = next(feature.index for feature in FEATURES if feature.name == "zap_legal")
 
@@ -125,7 +135,10 @@ class NetworkPlayer:
 
 
 def find_player(name: str) -> PlayerChoice:
-    """The player called ``name``: a scripted one, ``latest``, or a checkpoint file.
+    """The player called ``name``: a scripted one, ``champion``, ``latest``, or a checkpoint file.
+
+    ``latest`` is the newest checkpoint of a run in this folder, or the shipped one where no run
+    has written any.
 
     Raises ``UserError`` for an unknown name and for a file that is no checkpoint.
     """
@@ -135,30 +148,37 @@ def find_player(name: str) -> PlayerChoice:
         return PlayerChoice(
             name, lambda numbers, seed: TeacherPlayer(make_teacher(name, seed), numbers)
         )
-    return _checkpoint(_latest() if name == "latest" else Path(name))
+    if name == CHAMPION:
+        return _champion()
+    if name == "latest":
+        return _checkpoint(LATEST) if os.path.lexists(LATEST) else _champion()
+    path = Path(name)
+    if path.absolute() == LATEST.absolute() and not os.path.lexists(path):
+        log.warning(
+            "%s is not there yet: no run has written one; this is the shipped champion", name
+        )
+        return _champion()
+    return _checkpoint(path)
 
 
-def _latest() -> Path:
-    """The newest checkpoint here, else the one that comes with the package."""
-    if LATEST.is_file():
-        return LATEST
-    shipped = resources.files("tempest_agent.checkpoints") / "latest.pt"
+def _champion() -> PlayerChoice:
+    shipped = resources.files("tempest_agent.checkpoints") / f"{CHAMPION}.pt"
     if isinstance(shipped, Path) and shipped.is_file():
-        return shipped
+        return _checkpoint(shipped, CHAMPION)
     raise UserError(
-        f"there is no checkpoint at {LATEST.resolve()} and none came with the package: "
-        "train one (tempest-agent train) or give a checkpoint's path"
+        f"the shipped player {CHAMPION}.pt is missing from this installation: install "
+        "tempest-agent again, train a player (tempest-agent train) or give a checkpoint's path"
     )
 
 
-def _checkpoint(path: Path) -> PlayerChoice:
+def _checkpoint(path: Path, name: str | None = None) -> PlayerChoice:
+    """The player in a checkpoint file, called ``name`` or by its path."""
     if not path.exists():
-        names = [*TEACHER_NAMES, "latest"]
-        guess = nearest(str(path), names)
-        hint = f"did you mean {guess!r}? " if guess else ""
+        guess = nearest(str(path), PLAYER_NAMES)
+        hint = f"did you mean {shown(guess)}? " if guess else ""
         raise UserError(
-            f"{str(path)!r} is neither a player nor a file: {hint}"
-            f"give a checkpoint's path or one of {', '.join(names)}"
+            f"{shown(path)} is neither a player nor a file: {hint}"
+            f"give a checkpoint's path or one of {', '.join(PLAYER_NAMES)}"
         )
     if path.is_dir():
         raise UserError(f"{path} is a folder: give the checkpoint file (*.pt) inside it")
@@ -171,7 +191,13 @@ def _checkpoint(path: Path) -> PlayerChoice:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch's own, on files that are refused with one line
         policy = load_policy(path)
-    return network_choice(policy, str(path))
+    layout = policy.network.layout
+    if (layout.num_features, layout.counts) != (NUM_FEATURES, SPINNER_MAX):
+        raise UserError(
+            f"{path} was trained on {layout.num_features} features of a game and "
+            f"{layout.counts} counts of its knob; Tempest has {NUM_FEATURES} and {SPINNER_MAX}"
+        )
+    return network_choice(policy, name or str(path))
 
 
 def network_choice(policy: Policy, name: str) -> PlayerChoice:

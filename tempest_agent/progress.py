@@ -43,7 +43,7 @@ class Progress(ClosedByWith):
     ) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._total, self._unit, self._label = total, unit, label
-        self._start = self._done = start
+        self._start = self._done = min(start, total)
         self._window = window
         self._recent: deque[tuple[float, int]] = deque()
         self._next_line = time.monotonic() + PLAIN_INTERVAL
@@ -51,7 +51,7 @@ class Progress(ClosedByWith):
         if self._stream.isatty():
             self._bar = tqdm(
                 total=total,
-                initial=start,
+                initial=self._start,
                 unit=f" {unit}",
                 unit_scale=True,
                 desc=label,
@@ -65,10 +65,19 @@ class Progress(ClosedByWith):
         if self._bar is not None:
             self._bar.close()
 
-    def update(self, done: int) -> None:
-        """``done`` of the total are finished now."""
+    def update(self, done: int, total: int | None = None) -> None:
+        """``done`` of the total are finished now; what is more than the total counts as all.
+
+        ``total`` is a better estimate of that.
+        """
         now = time.monotonic()
+        if total is not None:
+            self._total = max(total, done)
+        done = min(done, self._total)
+        if done < self._done:
+            self._go_back(done)
         if self._bar is not None:
+            self._bar.total = self._total
             self._bar.update(done - self._done)
         elif done > self._start:
             # Compiling and loading before the first step says nothing about the rate.
@@ -80,12 +89,21 @@ class Progress(ClosedByWith):
             self._next_line = now + PLAIN_INTERVAL
             self._write(self._line(now))
 
+    def _go_back(self, done: int) -> None:
+        """Something is done again, from ``done`` on: what has been measured says no more."""
+        self._start = self._done = done
+        self._recent.clear()
+        if self._bar is not None:
+            self._bar.initial = 0  # Of what the bar draws when it is reset.
+            self._bar.reset()
+            self._bar.initial = self._bar.n = self._bar.last_print_n = done
+
     def message(self, text: str, stream: TextIO | None = None) -> None:
         """Print ``text`` on a line of its own, above the bar; to stderr, or to ``stream``."""
         tqdm.write(text, file=stream or self._stream)
 
     def _line(self, now: float) -> str:
-        share = min(100.0 * self._done / max(self._total, 1), 100.0)
+        share = 100.0 * self._done / max(self._total, 1)
         line = f"{self._label}: {self._done:,}/{self._total:,} {self._unit} ({share:.0f} %)"
         if not self._recent:
             return f"{line}, starting"
@@ -93,7 +111,7 @@ class Progress(ClosedByWith):
         if self._done == before:
             return f"{line}, waiting" if now > then else line
         rate = (self._done - before) / max(now - then, 1e-9)
-        return f"{line}, {rate:,.0f}/s, {duration(max(self._total - self._done, 0) / rate)} left"
+        return f"{line}, {speed(rate)}/s, {duration((self._total - self._done) / rate)} left"
 
     def _write(self, text: str) -> None:
         self._stream.write(text + "\n")
@@ -125,6 +143,17 @@ def following(
     finally:
         finished.set()
         thread.join()
+
+
+def speed(rate: float) -> str:
+    """``rate``, of something in a second or so, with a decimal below 10 and two digits below 1.
+
+    >>> speed(12_345.6), speed(10.4), speed(9.87), speed(0.5), speed(0.0123), speed(0)
+    ('12,346', '10', '9.9', '0.50', '0.012', '0')
+    """
+    if rate >= 9.95 or rate == 0:
+        return f"{rate:,.0f}"
+    return f"{rate:.1f}" if rate >= 0.995 else f"{rate:#.2g}"
 
 
 def duration(seconds: float) -> str:

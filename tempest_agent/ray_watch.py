@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tempest_agent.errors import UserError, one_line
-from tempest_agent.ray_cluster import require_listening, without_colours
+from tempest_agent.ray_cluster import LOGS, require_listening, without_colours
 
 INTERVAL = 1.0
 """Seconds between two looks."""
@@ -24,8 +24,6 @@ HEAD_GRACE = 20.0
 
 RAYLET_GRACE = 2.0
 """The same for a raylet, which nobody begins anew."""
-
-LOGS = "see its logs in /tmp/ray/session_latest/logs"
 
 
 @dataclass

@@ -15,7 +15,7 @@ import numpy as np
 from tempest_agent.demonstrations import LAYOUT_KEY, data_set_exists, layout_digest, minari_module
 from tempest_agent.envs.arcade.inputs import SPINNER_MAX
 from tempest_agent.envs.tempest_env import TempestEnv
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, shown
 from tempest_agent.evaluation import Games
 from tempest_agent.players import PlayerChoice
 
@@ -46,7 +46,7 @@ class Recorder:
         self._minari = minari_module()
         if data_set_exists(dataset_id) and not force:
             raise UserError(
-                f"there is a data set {dataset_id!r} already: choose another name, "
+                f"there is a data set {shown(dataset_id)} already: choose another name, "
                 "or replace it with --force"
             )
         self.player, self.games, self.dataset_id = player, games, dataset_id
@@ -176,6 +176,7 @@ def _compress(path: Path) -> None:
                 made.attrs.update(item.attrs)
 
     temporary = path.with_name(f"{path.name}.new")
-    with h5py.File(path) as old, h5py.File(temporary, "w", track_order=True) as new:
+    temporary.unlink(missing_ok=True)
+    with h5py.File(path) as old, h5py.File(temporary, "x", track_order=True) as new:
         copy(old, new)
     temporary.replace(path)

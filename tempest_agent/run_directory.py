@@ -8,10 +8,14 @@ A run directory holds::
     evaluations.csv   one row a checkpoint: greedy games
     guard.jsonl       one line for each thing that the stability guard saw or did
     events.out.*      both for TensorBoard
-    checkpoints/      step_*.pt, the newest ones, the best, and the last good one
+    checkpoints/      step_*.pt, the newest ones, the best, and the last good one; start.pt, where
+                      the run took over the networks of another checkpoint (``train --from``)
+    abandoned/        what a run had become before it was resumed from an earlier checkpoint
     .lock             held while a process works on the run (see ``run_lock``)
 
-A file that turns out to be damaged is renamed to ``NAME.bad``, and the run goes on without it.
+``run.json`` and ``config.yaml`` are written, in this order, before anything else: a run that was
+killed before its first checkpoint is restarted from them.  A file that turns out to be
+damaged is renamed to ``NAME.bad``, and the run goes on without it.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ import logging
 import os
 import platform
 import re
+import secrets
 import shlex
 import shutil
 import subprocess
@@ -28,15 +33,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
 import yaml
 
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, shown
+from tempest_agent.own_files import require_own_folder
+from tempest_agent.regular_files import read_json
 from tempest_agent.run_lock import LOCK_FILE
+from tempest_agent.system_errors import system_reason
 
 RUNS_FOLDER = "runs"
 CONFIG_FILE = "config.yaml"
@@ -45,14 +54,20 @@ CHECKPOINT_FOLDER = "checkpoints"
 LATEST = Path(CHECKPOINT_FOLDER) / "latest.pt"
 """The newest checkpoint of any run, relative to the current directory."""
 
-RUN_FILES = r"run\.json|config\.yaml|metrics\.csv|evaluations\.csv|guard\.jsonl"
-CHECKPOINT_FILES = r"step_\d+\.pt|replay_\d+\.npz|best\.pt|good\.pt"
+RUN_FILES = (
+    r"run\.json|config\.yaml|metrics\.csv|evaluations\.csv|guard\.jsonl|events\.out\.tfevents\..+"
+)
+START_FILE = Path(CHECKPOINT_FOLDER) / "start.pt"
+CHECKPOINT_FILES = r"step_\d+\.pt|replay_\d+\.npz|best\.pt|good\.pt|start\.pt"
 LATEST_FILES = r"latest\.pt"
 """Names, as regular expressions, of what ``replacing`` writes into a folder."""
 
 HOUR = 3600.0
 
 _NAME = re.compile(r"\w[\w.+ -]{0,99}")
+
+TIME = "%Y-%m-%dT%H:%M:%S%z"
+"""How ``run.json`` writes times."""
 
 _VERSIONED = ("tempest-agent", "numpy", "numba", "torch", "gymnasium", "stable-baselines3")
 
@@ -69,7 +84,7 @@ def create_run(name: str, seed: int, chosen: Path | None = None) -> Path:
         return _make_chosen(chosen)
     if _NAME.fullmatch(name) is None:
         raise UserError(
-            f"run.name={name[:40]!r} cannot begin a folder's name: use up to 100 letters, digits, "
+            f"run.name={shown(name)} cannot begin a folder's name: use up to 100 letters, digits, "
             "'_', '-' and '.', or choose the folder with --run-dir"
         )
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
@@ -85,10 +100,28 @@ def create_run(name: str, seed: int, chosen: Path | None = None) -> Path:
     raise UserError(f"a thousand runs named {stem} exist already: choose a folder with --run-dir")
 
 
+def claim_run(run: Path) -> None:
+    """Remove what a run left in ``run`` that was killed at its start; this process has locked it.
+
+    Raises:
+        UserError: another process has just started a run there.
+    """
+    _require_new(run)
+    remove_leftovers(run, RUN_FILES)
+    remove_leftovers(run / CHECKPOINT_FOLDER, CHECKPOINT_FILES)
+    (run / RUN_FILE).unlink(missing_ok=True)
+    (run / START_FILE).unlink(missing_ok=True)
+
+
 def discard_run(run: Path) -> None:
     """Remove the folder of a run that could not begin; one that holds files of others stays."""
-    for name in (CONFIG_FILE, RUN_FILE):
+    for name in (CONFIG_FILE, RUN_FILE, START_FILE):
         (run / name).unlink(missing_ok=True)
+    discard_folders(run)
+
+
+def discard_folders(run: Path) -> None:
+    """Remove the folders of a run where there is nothing in them."""
     for folder in (run / CHECKPOINT_FOLDER, run):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
@@ -105,7 +138,9 @@ def require_text(folder: Path) -> None:
     try:
         str(folder).encode()
     except UnicodeEncodeError as error:
-        raise UserError(f"{folder!r} is no name in UTF-8: give the run another folder") from error
+        raise UserError(
+            f"{shown(folder)} is no name in UTF-8: give the run another folder"
+        ) from error
 
 
 def require_writable(folder: Path) -> None:
@@ -118,7 +153,7 @@ def require_writable(folder: Path) -> None:
         raise UserError(f"{folder} is a file: give a folder") from error
     except OSError as error:
         raise UserError(
-            f"cannot write to {folder}: {error.strerror}; "
+            f"cannot write to {folder}: {system_reason(error)}; "
             "choose a folder of your own, or change its permissions"
         ) from error
 
@@ -126,19 +161,19 @@ def require_writable(folder: Path) -> None:
 def find_run(asked: Path | None) -> Path:
     """The run to resume: the folder ``asked`` for (or that of a file in it), or the newest one.
 
-    Without ``asked``, newer runs that have no checkpoint are named in the log and passed over.
+    The newest is the one that was started or resumed last, as ``run.json`` says.  Without
+    ``asked``, newer runs that cannot be resumed are named in the log and passed over.
     """
     if asked is None:
-        runs = [file.parent for file in Path(RUNS_FOLDER).glob(f"*/{RUN_FILE}")]
-        runs.sort(key=lambda run: (run / RUN_FILE).stat().st_mtime_ns, reverse=True)
+        runs = sorted((file.parent for file in Path(RUNS_FOLDER).glob(f"*/{RUN_FILE}")), key=_age)
         for number, run in enumerate(runs):
-            if any((run / CHECKPOINT_FOLDER).glob("step_*.pt")):
+            if can_resume(run):
                 for empty in runs[:number]:
                     log.warning("%s has no checkpoint: going on with %s", empty, run)
                 return run
         kind = "run with a checkpoint" if runs else "run"
         raise UserError(
-            f"nothing to resume: no {kind} in {Path(RUNS_FOLDER).resolve()}; "
+            f"nothing to resume: no {kind} in {Path(RUNS_FOLDER).absolute()}; "
             "give the run's folder (--resume PATH) or change to where it was started"
         )
     if not asked.exists():
@@ -147,7 +182,7 @@ def find_run(asked: Path | None) -> Path:
             "give a run's folder, or leave the path out for the newest run"
         )
     for folder in (asked, asked.parent, asked.parent.parent):
-        if (folder / RUN_FILE).is_file():
+        if (folder / RUN_FILE).is_file() or (folder == asked and can_resume(folder)):
             require_text(folder.absolute())
             return folder
     raise UserError(
@@ -156,13 +191,37 @@ def find_run(asked: Path | None) -> Path:
     )
 
 
+def can_resume(run: Path) -> bool:
+    """Return whether there is something to resume: a checkpoint, or settings to restart from."""
+    return any((run / CHECKPOINT_FOLDER).glob("step_*.pt*")) or can_restart(run)
+
+
+def can_restart(run: Path) -> bool:
+    """Return whether ``run`` ended before its first checkpoint, with its settings written."""
+    folder = run / CHECKPOINT_FOLDER
+    saved = (path.name for path in folder.glob("*.pt*"))
+    begun = folder.is_dir() and (run / CONFIG_FILE).is_file()
+    return begun and all(name == START_FILE.name for name in saved)
+
+
+def _age(run: Path) -> tuple[float, int]:
+    """Return the sort key that puts the run started or resumed last first."""
+    file = run / RUN_FILE
+    try:
+        started = datetime.strptime((_starts(file) or [])[-1]["time"], TIME).timestamp()
+    except (LookupError, TypeError, ValueError, OSError):
+        started = 0.0
+    # Copying changes the file's own time, which still tells runs of the same second apart.
+    return -started, -file.stat().st_mtime_ns
+
+
 def record_start(run: Path, resumed_at: int | None = None) -> None:
     """Add this start of the program to the run's ``run.json``."""
     file = run / RUN_FILE
     starts = _starts_before(file)
     starts.append(
         {
-            "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "time": time.strftime(TIME),
             "command": shlex.join(["tempest-agent", *sys.argv[1:]]),
             "resumed_at_step": resumed_at,
             "git_commit": git_commit(),
@@ -177,17 +236,22 @@ def record_start(run: Path, resumed_at: int | None = None) -> None:
 
 
 def _starts_before(file: Path) -> list[dict[str, Any]]:
-    if not file.exists():
+    if not file.is_file():
         return []
+    starts = _starts(file)
+    if starts is None:
+        log.warning("%s is damaged: set aside as %s, and begun anew", file, set_aside(file).name)
+        return []
+    return starts
+
+
+def _starts(file: Path) -> list[dict[str, Any]] | None:
+    """Return the starts that ``run.json`` lists; None for a damaged or foreign file."""
     try:
-        known = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError:
-        known = None
-    starts = known.get("starts") if isinstance(known, dict) else None
-    if isinstance(starts, list):
-        return starts
-    log.warning("%s is damaged: set aside as %s, and begun anew", file, set_aside(file).name)
-    return []
+        starts = read_json(file).get("starts")
+    except UserError:
+        return None
+    return starts if isinstance(starts, list) else None
 
 
 def git_commit() -> str | None:
@@ -219,19 +283,22 @@ def publish(checkpoint: Path, target: Path) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write that takes the place of ``path`` once it is complete and on the disk."""
+    """A file to write that takes the place of ``path`` once it is complete and on the disk.
+
+    Where ``path`` is a link, its target stays as it is: the file takes the place of the link.
+    """
     # A kill leaves this file behind: ``remove_leftovers`` knows it by its name.
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with unfinished.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        os.replace(unfinished, path)
     except BaseException as error:
-        Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError) and error.filename is None:
+        with suppress(OSError):  # Where nothing can be written, nothing can be removed.
+            unfinished.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(unfinished)):
             error.filename = str(path)  # A full disk does not say which file it was.
         raise
 
@@ -245,9 +312,9 @@ def remove_leftovers(folder: Path, names: str, age: float = 0.0) -> None:
         age: seconds since the last write.  0 where no other process writes; where others may
             (``checkpoints/latest.pt`` is every run's), more than writing a file can take.
     """
-    pattern = re.compile(rf"\.(?:{names})\.(?:[a-z0-9_]{{8}}|new)")
+    unfinished = _unfinished(names)
     for path in folder.glob(".*"):
-        if pattern.fullmatch(path.name) is None:
+        if unfinished.fullmatch(path.name) is None:
             continue
         try:
             if time.time() - path.stat().st_mtime >= age:
@@ -270,22 +337,47 @@ def _make_chosen(path: Path) -> Path:
     require_text(path.absolute())
     if path.exists() and not path.is_dir():
         raise UserError(f"--run-dir {path} is a file: give a folder that is new or empty")
-    if path.is_dir() and not _is_empty(path):
-        if (path / RUN_FILE).exists():
-            raise UserError(
-                f"--run-dir {path} holds another run: go on with it by --resume {path}, "
-                "or give a new folder"
-            )
-        raise UserError(f"--run-dir {path} is not empty: give a folder that is new or empty")
+    if path.is_dir():
+        _require_new(path)
+    require_own_folder(path / CHECKPOINT_FOLDER)
     require_writable(path / CHECKPOINT_FOLDER)
     return path
 
 
-def _is_empty(folder: Path) -> bool:
-    """Whether there is nothing in it, or only what a run leaves that was killed as it began."""
+def _require_new(folder: Path) -> None:
+    if _is_new(folder):
+        return
+    if (folder / RUN_FILE).exists():
+        raise UserError(
+            f"--run-dir {folder} holds another run: go on with it by --resume {folder}, "
+            "or give a new folder"
+        )
+    raise UserError(f"--run-dir {folder} is not empty: give a folder that is new or empty")
+
+
+def _is_new(folder: Path) -> bool:
+    """Return whether ``folder`` is empty, or has only what a run killed at its start leaves."""
+    # ``run.json`` is ours only if it lists starts.
+    begun = (folder / RUN_FILE).is_file() and bool(_starts(folder / RUN_FILE))
+    ours = {LOCK_FILE, CHECKPOINT_FOLDER, *[RUN_FILE][:begun]}
+    if not ours.issuperset(_names(folder, RUN_FILES)):
+        return False
     checkpoints = folder / CHECKPOINT_FOLDER
-    begun = checkpoints.is_dir() and not any(checkpoints.iterdir())
-    return {path.name for path in folder.iterdir()} <= {LOCK_FILE, *[CHECKPOINT_FOLDER][:begun]}
+    taken_over = {*[START_FILE.name][:begun]}
+    return not checkpoints.exists() or (
+        checkpoints.is_dir() and taken_over.issuperset(_names(checkpoints, CHECKPOINT_FILES))
+    )
+
+
+def _names(folder: Path, written: str) -> Iterator[str]:
+    """Return the names in ``folder`` that ``remove_leftovers(folder, written)`` would leave."""
+    unfinished = _unfinished(written)
+    return (path.name for path in folder.iterdir() if unfinished.fullmatch(path.name) is None)
+
+
+def _unfinished(names: str) -> re.Pattern[str]:
+    """Return the pattern of temporary names that ``replacing`` uses for ``names``."""
+    return re.compile(rf"\.(?:{names})\.[a-z0-9_]{{8}}")
 
 
 def _version(distribution: str) -> str | None:

@@ -5,33 +5,20 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
+from filelock import BaseFileLock, FileLock, Timeout
+
 from tempest_agent.errors import UserError
+from tempest_agent.own_files import LINK_ERRORS, LinkedFileError, require_own
 
 LOCK_FILE = ".lock"
 
-_HELD = (errno.EAGAIN, errno.EACCES, errno.EDEADLK)
-"""What locking a file ends in where another process holds it."""
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+"""What locking ends in on a file system that has no locks."""
 
 log = logging.getLogger("tempest_agent")
-
-if sys.platform == "win32":
-    import msvcrt
-
-    _LOCKED_BYTE = 1 << 20
-    """Far behind the holder's number, which others could not read otherwise."""
-
-    def _lock(file: int) -> None:
-        os.lseek(file, _LOCKED_BYTE, os.SEEK_SET)
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-        os.lseek(file, 0, os.SEEK_SET)
-else:
-    import fcntl
-
-    def _lock(file: int) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class RunLock:
@@ -42,37 +29,46 @@ class RunLock:
     warning and no protection.
 
     Raises:
-        UserError: another process (or another lock of this one) holds it.
+        UserError: another process (or another lock of this one) holds it, or it is a link.
         OSError: the file cannot be written.
     """
 
     def __init__(self, run: Path) -> None:
         self.path = run / LOCK_FILE
-        self._file: int | None = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._run, self._identity = run, _identity(run)
+        self._lock = _lock_of(self.path, self._sign)
         try:
-            _lock(self._file)
+            self._lock.acquire()
+        except Timeout as error:
+            raise UserError(
+                f"{run} is being trained by {_holder(self.path)}: stop that one first (Ctrl-C "
+                "saves), or start a new run without --resume"
+            ) from error
         except OSError as error:
-            if error.errno in _HELD:
-                holder = _holder(self._file)
-                self.release()
-                raise UserError(
-                    f"{run} is being trained by {holder}: stop that one first (Ctrl-C saves), or "
-                    "start a new run without --resume"
-                ) from error
+            if error.errno in LINK_ERRORS:
+                raise LinkedFileError(self.path) from error
+            if error.errno not in _NO_LOCKS:
+                raise
             log.warning("%s cannot be locked (%s): start it only once", run, error.strerror)
-            return
+
+    def _sign(self, file: int) -> None:
+        """Write the number of this process into the lock file."""
+        require_own(file, self.path)
         try:
-            os.ftruncate(self._file, 0)
-            os.write(self._file, str(os.getpid()).encode())
+            os.ftruncate(file, 0)
+            os.write(file, str(os.getpid()).encode())
         except OSError as error:  # The disk is full, and only the run's name can say which.
-            self.discard()
+            self.path.unlink()
             raise OSError(error.errno, error.strerror, str(self.path)) from error
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the run's folder is still the one that was locked."""
+        return self._identity == _identity(self._run)
 
     def release(self) -> None:
         """Let go of the run; more than once does no harm."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        self._lock.release()
 
     def discard(self) -> None:
         """Let go of a run that never began, and remove the file."""
@@ -82,19 +78,44 @@ class RunLock:
 
 def is_locked(run: Path) -> bool:
     """Whether a process works on ``run``; nothing is written."""
+    path = run / LOCK_FILE
+    if not path.is_file():
+        return False
+    lock = _lock_of(path)
     try:
-        file = os.open(run / LOCK_FILE, os.O_RDWR)
+        lock.acquire()
+    except Timeout:
+        return True
     except OSError:
         return False
-    try:
-        _lock(file)
-    except OSError as error:
-        return error.errno in _HELD
-    finally:
-        os.close(file)
+    lock.release()
     return False
 
 
-def _holder(file: int) -> str:
-    number = os.read(file, 32).decode(errors="replace")
+def _lock_of(path: Path, on_acquired: Callable[[int], None] | None = None) -> BaseFileLock:
+    """Return a lock that is never waited for; its file stays, so that there is only one."""
+    return FileLock(
+        path,
+        timeout=0,
+        thread_local=False,
+        fallback_to_soft=False,
+        preserve_lock_file=True,
+        on_acquired=on_acquired,
+    )
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    """Return what tells a folder from another of the same name; None if it is missing."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _holder(path: Path) -> str:
+    try:
+        number = path.read_text(errors="replace")
+    except OSError:  # Windows lets nobody read what is locked.
+        number = ""
     return f"process {number}" if number.isdigit() else "another process"

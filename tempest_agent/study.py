@@ -16,8 +16,14 @@ from typing import Any
 from tempest_agent.agent.checkpoint import checkpoint_step
 from tempest_agent.config import Config, load_config
 from tempest_agent.diagnosis import diagnose, read_metrics
-from tempest_agent.errors import UserError
-from tempest_agent.run_directory import CHECKPOINT_FOLDER, replacing, require_writable, set_aside
+from tempest_agent.errors import UserError, shown
+from tempest_agent.regular_files import read_json
+from tempest_agent.run_directory import (
+    CHECKPOINT_FOLDER,
+    can_resume,
+    replacing,
+    require_writable,
+)
 from tempest_agent.run_memory import require_memory
 from tempest_agent.training import Session
 
@@ -148,13 +154,13 @@ def _claim(folder: Path, study: dict[str, Any]) -> None:
     file = folder / STUDY_FILE
     if file.exists():
         try:
-            before = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError:
-            before = None
+            before = read_json(file)
+        except UserError as error:
+            raise UserError(f"{error}; give another folder with --out") from error
         if before != study:
             raise UserError(
-                f"{folder} holds another study ({before}): give its --steps and --seed again, or "
-                "another folder with --out"
+                f"{folder} holds another study ({shown(before)}): give its --steps and --seed "
+                "again, or another folder with --out"
             )
         return
     if folder.is_dir() and any(folder.iterdir()):
@@ -175,11 +181,9 @@ def _run(folder: Path, variant: Variant, steps: int, seed: int) -> bool:
     reached = _reached(run)
     if reached >= steps:
         return False
-    if reached > 0:
+    if can_resume(run):
         session = Session.resumed(run, None, EVAL_GAMES, publishes=False)
     else:
-        if run.exists():
-            set_aside(run)  # It was killed before its first checkpoint.
         start = None
         if variant.start is not None:
             first = folder / variant.start

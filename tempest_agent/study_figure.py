@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from tempest_agent.diagnosis import read_metrics
+from tempest_agent.run_directory import replacing
 
 PANELS = (
     ("q_mean", "Q: mean, lowest to highest", "symlog"),
@@ -45,5 +46,6 @@ def draw(study: Path, runs: Iterable[str], path: Path) -> Path:
         axis.grid(alpha=0.3)
     axes[0].legend(ncols=3, fontsize="small")
     axes[-1].set_xlabel("decisions")
-    figure.savefig(path, dpi=110)
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix[1:].lower(), dpi=110)
     return path

@@ -5,29 +5,33 @@ from __future__ import annotations
 import logging
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tempest_agent.agent.checkpoint import newest_checkpoint
-from tempest_agent.agent.data_parallel import RankLostError
+from tempest_agent.agent.checkpoint import newest_checkpoint, take_back
+from tempest_agent.agent.data_parallel import RankLostError, watching_torchrun
 from tempest_agent.agent.devices import DEVICES
 from tempest_agent.agent.guard import Event
+from tempest_agent.agent.last_save import resume_command
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.agent.teacher_score import has_to_be_measured
 from tempest_agent.agent.tempest_games import NO_TEACHER
 from tempest_agent.agent.trainer import Trainer
-from tempest_agent.config import Config, to_dict
+from tempest_agent.config import Config
 from tempest_agent.distributed.games import remote_games
 from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.going_back import finish_going_back, go_back
 from tempest_agent.greedy_games import greedy_figures
 from tempest_agent.guard_log import GuardLog
 from tempest_agent.lost_output import drop_lost_output
 from tempest_agent.metrics_log import MetricsLog
 from tempest_agent.metrics_table import metrics_table
-from tempest_agent.progress import Progress, following
+from tempest_agent.own_files import require_own_folder
+from tempest_agent.progress import Progress, following, speed
+from tempest_agent.rescue import rescue
 from tempest_agent.run_directory import (
     CHECKPOINT_FILES,
     CHECKPOINT_FOLDER,
@@ -35,31 +39,33 @@ from tempest_agent.run_directory import (
     LATEST,
     LATEST_FILES,
     RUN_FILES,
-    create_run,
-    discard_run,
+    can_restart,
     find_run,
     publish,
     record_start,
     remove_leftovers,
     require_writable,
-    write_config,
 )
 from tempest_agent.run_lock import RunLock
 from tempest_agent.run_memory import require_memory
+from tempest_agent.run_start import restart_run, start_run
+from tempest_agent.system_errors import system_reason
 
 SHOWN = {
-    "loss": "loss {:.3g}",
-    "q_mean": "Q {:.1f}",
-    "expert_ratio": "expert {:.2f}",
-    "epsilon": "epsilon {:.3f}",
-    "updates_per_second": "{:.0f} updates/s",
-    "teacher_free_score": "teacher-free {:,.0f}",
+    "loss": "loss {loss:.3g}",
+    "q_mean": "Q {q_mean:.1f}",
+    "expert_ratio": "expert {expert_ratio:.2f}",
+    "epsilon": "epsilon {epsilon:.3f}",
+    "teacher_free_score": "teacher-free {teacher_free_score:,.0f} "
+    "({teacher_free_games:,.0f} ended)",
 }
-"""Figures of a printed line and how they are written; ``metrics.csv`` has all of them."""
+"""Metrics of a printed line and how they are written; ``metrics.csv`` has all of them."""
 
 MEANING = (
-    "below: loss and Q (mean value of the chosen actions) of the updates; expert, the share of "
-    "decisions by the teacher; teacher-free, the mean score where it never drives"
+    "below: greedy, the score (IQM) of the agent alone at the last checkpoint, to judge the run "
+    "by; loss and Q (mean value of the chosen actions) of the updates; expert, the share of "
+    "decisions by the teacher; teacher-free, the mean score of the training games that it never "
+    "drives, of those that have ended: low at first, because short games end first"
 )
 
 log = logging.getLogger("tempest_agent")
@@ -73,22 +79,25 @@ class Session:
         trainer: Trainer,
         folder: Path,
         lock: RunLock,
-        metrics: MetricsLog | None,
+        logs: tuple[MetricsLog, GuardLog] | None,
         eval_games: int,
         verbose: bool = False,
         publishes: bool = True,
+        resumed_from: Path | None = None,
     ) -> None:
         self.folder = folder
+        self._resumed_from = resumed_from
         self._publishes = publishes
         self._verbose = verbose
         self._trainer = trainer
         self._lock = lock
-        self._log = metrics
+        self._log: MetricsLog | None
+        self._guard_log: GuardLog | None
+        self._log, self._guard_log = logs or (None, None)
         self._eval_games = eval_games
         self._progress: Progress | None = None
         self.last_greedy: dict[str, float] | None = None
         """Figures of the last greedy games of this start (``greedy_games.EVALUATED``)."""
-        self._guard_log = None if metrics is None else GuardLog(folder, trainer.steps or None)
         trainer.algorithm.on_metrics = self._on_metrics
         trainer.algorithm.on_guard = self._on_guard
         trainer.on_checkpoint = self._on_checkpoint
@@ -115,25 +124,13 @@ class Session:
         require_memory(config)
         if publishes:
             _prepare_latest()
-        run = create_run(config.run.name, config.run.seed, folder)
+        trainer, run, lock = start_run(config, folder, start, replicas)
         try:
-            lock = RunLock(run)
+            logs = MetricsLog(run), GuardLog(run)
         except BaseException:
-            discard_run(run)
+            lock.release()
             raise
-        try:
-            trainer = Trainer(config, run, games=remote_games(config), replicas=replicas)
-            trainer.take_demonstrations()
-            if start is not None:
-                trainer.start_from(start)
-            write_config(run, to_dict(config))
-            record_start(run)
-            trainer.announce()
-        except BaseException:
-            lock.discard()
-            discard_run(run)
-            raise
-        return cls(trainer, run, lock, MetricsLog(run), eval_games, verbose, publishes)
+        return cls(trainer, run, lock, logs, eval_games, verbose, publishes)
 
     @classmethod
     def resumed(
@@ -145,12 +142,14 @@ class Session:
         verbose: bool = False,
         publishes: bool = True,
         actors: Mapping[str, Any] | None = None,
+        local: Sequence[str] = (),
         replicas: Replicas = ALONE,
     ) -> Session:
         """Go on with the run at ``path`` (its folder or a checkpoint in it), or the newest run.
 
         Damaged files of the run are set aside and named.  A run that is complete is left as it
-        is; ``run`` says so.
+        is; ``run`` says so.  One that ended before its first checkpoint is restarted.  What a run
+        has written since the checkpoint at ``path`` is moved aside.
 
         Args:
             path: a run, or the checkpoint at which to go on.
@@ -160,6 +159,7 @@ class Session:
             verbose: whether each line of metrics is printed as a table.
             publishes: whether checkpoints become ``checkpoints/latest.pt``.
             actors: settings of that section that are to be others than they were.
+            local: this machine's settings, as in ``Trainer.resume``.
             replicas: the ranks that go on, of which this is the first.
 
         Raises:
@@ -167,28 +167,54 @@ class Session:
         """
         if publishes:
             _prepare_latest()
+        if device is not None and device not in DEVICES:
+            raise UserError(unknown_name("device", device, DEVICES))
         run = find_run(path)
         lock = RunLock(run)
         try:
-            trainer, complete = _go_on(run, path, steps, device, actors, replicas)
-            metrics = None
-            if not complete:
+            checkpoint = _prepared(run, path)
+            if checkpoint is None:
+                log.warning("%s has no checkpoint: restarting it from its config.yaml", run)
+                trainer = restart_run(run, steps, device, actors, local, replicas)
+            else:
+                trainer = _go_on(run, checkpoint, steps, device, actors, local, replicas)
+            logs = None
+            if checkpoint is None or trainer.steps < trainer.config.run.steps:
+                if checkpoint is not None:
+                    go_back(run, checkpoint, trainer.steps)
+                    trainer.restore_kept()
                 record_start(run, trainer.steps)
-                metrics = MetricsLog(run, trainer.steps)
+                logs = MetricsLog(run, trainer.steps), GuardLog(run, trainer.steps)
+            else:
+                trainer.last_checkpoint = checkpoint  # Which there is no reason to write again.
         except BaseException:
             lock.release()
             raise
-        return cls(trainer, run, lock, metrics, eval_games, verbose, publishes)
+        return cls(trainer, run, lock, logs, eval_games, verbose, publishes, checkpoint)
 
     @property
     def total_steps(self) -> int:
         """Decisions of the whole run."""
         return self._trainer.config.run.steps
 
+    @property
+    def resume_command(self) -> str:
+        """What resumes the run."""
+        return resume_command(self.folder, self._trainer.config)
+
     def run(self) -> dict[str, Any]:
-        """Train to the end, or to the next consistent point after SIGINT or SIGTERM."""
+        """Train to the end, or to the next consistent point after SIGINT or SIGTERM.
+
+        Raises:
+            UserError: the folder cannot be written, or has vanished; the run is then saved
+                elsewhere, if that is possible.
+        """
         try:
             return self._run()
+        except (OSError, UserError) as error:
+            if self._lock.is_in_place:
+                raise
+            raise rescue(self._trainer, self.folder, self._log) from error
         finally:
             self._trainer.close()
             self._lock.release()
@@ -220,6 +246,7 @@ class Session:
                 self._progress.message(f"{trainer.config.actors.count} actors play on Ray")
             if self._measures_teacher():
                 self._progress.message("measuring the teacher ...")
+            self._evaluate_missing()
             result = trainer.run()
         self._log.close()
         return self._result(result, began)
@@ -243,7 +270,11 @@ class Session:
         if self._verbose:
             self._say(metrics_table(figures))
             return
-        parts = [text.format(figures[name]) for name, text in SHOWN.items() if name in figures]
+        parts = [text.format(**figures) for name, text in SHOWN.items() if name in figures]
+        if self.last_greedy is not None:
+            parts.insert(0, f"greedy {self.last_greedy['score_iqm']:,.0f}")
+        if "updates_per_second" in figures:
+            parts.append(f"{speed(figures['updates_per_second'])} updates/s")
         self._say(f"{steps:,}: {', '.join(parts)}")
 
     def _on_guard(self, event: Event) -> None:
@@ -253,8 +284,22 @@ class Session:
 
     def _on_checkpoint(self, path: Path) -> None:
         if self._publishes:
-            publish(path, LATEST)
-        saved = f"{self._trainer.steps:,}: saved {path}"
+            try:
+                publish(path, LATEST)
+            except OSError as error:  # The run's own checkpoint is there, and it goes on.
+                self._say(f"{LATEST} stays as it was: {system_reason(error)}")
+        self._evaluate(path, "saved")
+
+    def _evaluate_missing(self) -> None:
+        """Play the greedy games of the checkpoint resumed from, if the stop had prevented them."""
+        path, trainer = self._resumed_from, self._trainer
+        if path is None or self._log is None or not self._eval_games or not trainer.is_scheduled:
+            return
+        if not self._log.has("eval", trainer.steps):
+            self._evaluate(path, "resumed from")
+
+    def _evaluate(self, path: Path, what: str) -> None:
+        saved = f"{self._trainer.steps:,}: {what} {path}"
         trainer = self._trainer
         figures = None
         if self._eval_games:
@@ -298,39 +343,50 @@ def _prepare_latest() -> None:
     remove_leftovers(LATEST.parent, LATEST_FILES, HOUR)
 
 
+def _prepared(run: Path, path: Path | None) -> Path | None:
+    """Return the checkpoint to resume from, ``path`` or the newest; None for a restart.
+
+    The files of the run, which this process has locked, are put in order first.
+    """
+    folder = run / CHECKPOINT_FOLDER
+    require_own_folder(folder)
+    remove_leftovers(run, RUN_FILES)
+    remove_leftovers(folder, CHECKPOINT_FILES)
+    finish_going_back(run)
+    take_back(folder)
+    if path is not None and path.is_file() and path.suffix == ".pt":
+        return path
+    if can_restart(run):
+        return None
+    return newest_checkpoint(folder, clear=True)
+
+
 def _go_on(
     run: Path,
-    path: Path | None,
+    checkpoint: Path,
     steps: int | None,
     device: str | None,
     actors: Mapping[str, Any] | None,
+    local: Sequence[str],
     replicas: Replicas,
-) -> tuple[Trainer, bool]:
-    """The trainer of a run that this process has locked, and whether the run is complete."""
-    if device is not None and device not in DEVICES:
-        raise UserError(unknown_name("device", device, DEVICES))
-    folder = run / CHECKPOINT_FOLDER
-    remove_leftovers(run, RUN_FILES)
-    remove_leftovers(folder, CHECKPOINT_FILES)
-    chosen = path is not None and path.is_file() and path.suffix == ".pt"
-    checkpoint = path if path is not None and chosen else newest_checkpoint(folder, clear=True)
+) -> Trainer:
+    """Return the trainer of a run at one of its checkpoints."""
     trainer = Trainer.resume(
         checkpoint,
         steps=steps,
         device=device,
         actors=actors,
+        local=local,
         games=remote_games,
         replicas=replicas,
     )
+    trainer.folder = run / CHECKPOINT_FOLDER
     if steps is not None and steps < trainer.steps:
         raise UserError(
             f"--steps {steps} is below the {trainer.steps} decisions that {run} has played: "
             "it is the length of the whole run, so give more, or leave it out"
         )
-    complete = trainer.steps >= trainer.config.run.steps
-    if complete:
-        trainer.last_checkpoint = checkpoint  # Which there is no reason to write again.
-    return trainer, complete
+    return trainer
 
 
 def _end_without_output(trainer: Trainer) -> None:
@@ -358,7 +414,8 @@ def _stopping(trainer: Trainer) -> Iterator[None]:
         numbers.append(hang_up)
     after: dict[int, Any] = {number: signal.signal(number, ask) for number in numbers}
     try:
-        yield
+        with watching_torchrun(trainer.request_stop):
+            yield
     except RankLostError:
         after[signal.SIGTERM] = signal.SIG_IGN
         raise

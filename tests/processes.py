@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterable
+from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 
@@ -64,6 +65,28 @@ def below(pid: int) -> list[Process]:
     for one in family:
         family += [child for child, parent in parents.items() if parent == one]
     return [all_of_them[one] for one in family[1:]]
+
+
+def listening(processes: Iterable[Process]) -> set[str]:
+    """The addresses at which they wait for connections over TCP."""
+    theirs = set()
+    for each in processes:
+        try:
+            files = list(Path(f"/proc/{each.pid}/fd").iterdir())
+            theirs |= {os.readlink(file) for file in files}
+        except GONE:
+            continue
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+            _, local, _, state, *others = line.split()
+            if state == "0A" and f"socket:[{others[5]}]" in theirs:
+                words = bytes.fromhex(local.partition(":")[0])
+                # Words of four bytes, in the order of this machine.
+                turned = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
+                address = ip_address(turned)
+                found.add(str(getattr(address, "ipv4_mapped", None) or address))
+    return found
 
 
 def kill(processes: Iterable[Process]) -> None:

@@ -201,9 +201,16 @@ def test_a_mistake_is_one_line_and_leaves_nothing_behind(mistake: str, here: Pat
     assert not list((here / "runs").glob("*"))
 
 
-def test_no_latest_checkpoint_anywhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_checkpoint_anywhere(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(players.resources, "files", lambda _package: here)
-    assert_one_line(run("play", "latest"), "latest.pt", "tempest-agent train")
+    assert_one_line(run("play", "latest"), "champion.pt", "tempest-agent train")
+
+
+def test_without_a_name_the_newest_checkpoint_plays() -> None:
+    result = run("play", "--max-ticks", "20")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.startswith(players.find_player("latest").description)
+    assert result.stdout.startswith("game 1: ")
 
 
 def test_no_cuda_is_the_users_mistake(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,6 +298,11 @@ def raising(error: BaseException) -> click.Command:
         ),
         (
             OSError(errno.EBADF, "Bad file descriptor"),
+            1,
+            "tempest-agent: this is a fault of tempest-agent, not yours",
+        ),
+        (
+            BrokenPipeError(errno.EPIPE, "Broken pipe"),  # Of something else than the output.
             1,
             "tempest-agent: this is a fault of tempest-agent, not yours",
         ),

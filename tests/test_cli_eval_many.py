@@ -15,6 +15,7 @@ from tempest_agent import evaluation, plots
 from tempest_agent.cli import cli
 from tempest_agent.comparison import compare
 from tempest_agent.comparison_plot import comparison_figure
+from tempest_agent.players import find_player
 
 SHORT = ("--episodes", "2", "--max-ticks", "200")
 
@@ -93,6 +94,12 @@ def test_the_comparison_is_with_the_first_player_at_the_same_level() -> None:
     ]
 
 
+def test_a_repeated_game_counts_once_in_the_comparison() -> None:
+    first = {"policy": "a", "level": 1, "scores": [10, 30, 10], "repeated_games": [2]}
+    rows = compare([first, {"policy": "b", "level": 1, "scores": [20]}])
+    assert [row["probability_of_improvement"] for row in rows] == [0.5]
+
+
 def test_the_comparison_printed_belongs_to_the_scores_printed() -> None:
     figures = figures_of("random", "expert", "--level", "1,20")
     assert figures["comparison"] == compare(figures["results"])
@@ -145,7 +152,6 @@ def test_progress_and_notes_are_not_on_stdout(tmp_path: Path) -> None:
         (("random", "exprt"), ("'exprt'", "did you mean 'expert'")),
         (("random", "gone.pt"), ("gone.pt", "path")),
         (("random", "expert", "random"), ("random is given twice",)),
-        ((), ("CHECKPOINT|latest|expert",)),
         (("random", "--level", "1,100"), ("100", "1<=x<=99")),
         (("random", "--level", "1,x"), ("'x'", "--level")),
         (("random", "--level", "1,,2"), ("'1,,2'", "1,17,33")),
@@ -184,6 +190,38 @@ def assert_refused(result: Result, *parts: str) -> None:
     assert result.stderr.count("\n") == 1, result.stderr
     for part in parts:
         assert part in result.stderr
+
+
+def test_an_evaluation_that_is_broken_off_leaves_its_complete_games(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are marked, counted, and compared with nothing."""
+    play = evaluation.play_games
+
+    def stopped(player: Any, games: Any, *arguments: Any) -> evaluation.Outcomes:
+        outcomes = play(player, games, *arguments)
+        if player.name == "expert":
+            raise KeyboardInterrupt
+        return outcomes
+
+    monkeypatch.setattr(evaluation, "play_games", stopped)
+    result = evaluate("random", "expert", "novice", "--json")
+    assert result.exit_code == 130
+    assert "1 of 3 evaluations are complete" in result.stderr
+    assert "2 of 2 games are complete" in result.stderr
+    figures = json.loads(result.stdout)
+    assert [row.get("interrupted") for row in figures["results"]] == [None, True]
+    assert figures["comparison"] == []
+    table = evaluate("random", "expert", "novice").stdout
+    assert table.splitlines()[-1].startswith("expert (2 games)")
+    alone = json.loads(evaluate("expert", "--json").stdout)
+    assert (alone["interrupted"], alone["episodes"]) == (True, 2)
+
+
+def test_without_a_name_the_newest_checkpoint_is_scored(games_begun: list[str]) -> None:
+    latest = find_player("latest")
+    assert evaluate().stderr.startswith(latest.description)
+    assert games_begun == [latest.name]
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -62,3 +62,35 @@ def test_the_exit_code_is_told_where_no_word_can_be(arguments: str) -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True)
     assert done.returncode == 2, done.stderr
     assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["--version"],
+        ["eval", "--help"],
+        ["eval", "random", "--episodes", "2", "--max-ticks", "9", "--json"],
+        ["eval", "random", "--episodes", "2", "--max-ticks", "9"],
+        ["play", "random", "--max-ticks", "9"],
+    ],
+)
+def test_a_reader_that_has_gone_ends_a_command_quietly(arguments: list[str]) -> None:
+    """As it ends other programs: the code is that of a process which SIGPIPE ended."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "tempest_agent", *arguments]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert done.returncode == 141
+    assert b"Traceback" not in done.stderr
+    assert b"BrokenPipe" not in done.stderr
+
+
+def test_nobody_reads_the_progress(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "tempest_agent", "eval", "random", "--episodes", "1"]
+    done = subprocess.run([*command, "--max-ticks", "9"], stdout=subprocess.PIPE, stderr=writing)
+    os.close(writing)
+    assert done.returncode == 141

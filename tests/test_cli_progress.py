@@ -7,7 +7,7 @@ import io
 import pytest
 
 from tempest_agent import progress as progress_module
-from tempest_agent.progress import Progress, duration
+from tempest_agent.progress import Progress, duration, speed
 
 
 class Clock:
@@ -114,7 +114,7 @@ def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 
 
-@pytest.mark.parametrize(("window", "end"), [(30.0, "waiting"), (100.0, "2/s, 9 min 40 s left")])
+@pytest.mark.parametrize(("window", "end"), [(30.0, "waiting"), (100.0, "1.6/s, 9 min 40 s left")])
 def test_a_longer_window_looks_farther_back(clock: Clock, window: float, end: str) -> None:
     stream = io.StringIO()
     with Progress(1_000, "ticks", "eval", stream=stream, window=window) as progress:
@@ -123,3 +123,59 @@ def test_a_longer_window_looks_farther_back(clock: Clock, window: float, end: st
             progress.update(done)
     # 90 ticks in 58 seconds, but none since the 20th.
     assert stream.getvalue().splitlines()[-1] == f"eval: 100/1,000 ticks (10 %), {end}"
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (0.0, "0"),
+        (0.00123, "0.0012"),
+        (0.5, "0.50"),
+        (0.996, "1.0"),
+        (2, "2.0"),
+        (9.94, "9.9"),
+        (9.96, "10"),
+        (1234.5, "1,234"),
+    ],
+)
+def test_slow_rates_keep_their_digits(rate: float, text: str) -> None:
+    assert speed(rate) == text
+
+
+def test_more_than_all_counts_as_all(clock: Clock) -> None:
+    stream = io.StringIO()
+    with Progress(1_000, "decisions", "sweep", stream=stream) as progress:
+        for second, done in ((1, 8), (11, 1_008), (21, 1_008)):
+            clock.now = second
+            progress.update(done)
+    assert stream.getvalue().splitlines() == [
+        "sweep: 1,000/1,000 decisions (100 %), 99/s, 0 s left",
+        "sweep: 1,000/1,000 decisions (100 %), 50/s, 0 s left",
+    ]
+
+
+def test_what_is_done_again_is_measured_anew(clock: Clock) -> None:
+    stream = io.StringIO()
+    with Progress(1_000, "decisions", "sweep", start=100, stream=stream) as progress:
+        for second, done in ((1, 500), (11, 600), (21, 50), (31, 50), (32, 60), (42, 80)):
+            clock.now = second
+            progress.update(done)
+    assert stream.getvalue().splitlines() == [
+        "sweep: 600/1,000 decisions (60 %), 10/s, 40 s left",
+        "sweep: 50/1,000 decisions (5 %), starting",
+        "sweep: 50/1,000 decisions (5 %), starting",
+        "sweep: 80/1,000 decisions (8 %), 2.0/s, 7 min 40 s left",
+    ]
+
+
+def test_no_bar_goes_below_nothing() -> None:
+    stream = Terminal()
+    with Progress(1_000, "decisions", "sweep", start=2_000, stream=stream) as progress:
+        for done in (900, 1_008, 100, 150, 1_200):
+            progress.update(done)
+            assert progress._bar is not None
+            progress._bar.refresh()
+    text = stream.getvalue()
+    assert "-" not in text.replace("sweep:", "")
+    assert "1.20k" not in text
+    assert "2.00k" not in text

@@ -17,7 +17,7 @@ import torch
 import yaml
 from click.testing import CliRunner, Result
 
-from tempest_agent import training
+from tempest_agent import run_start
 from tempest_agent.cli import cli
 
 TRAIN_KEYS = {
@@ -104,14 +104,33 @@ def test_the_end_of_a_run_says_what_to_do_next(
     assert result.exit_code == 0, result.output
     lines = [line.strip().split("  ", 1) for line in result.stdout.splitlines()[1:]]
     shown = {name: text.strip() for name, text in lines}
+    assert next(iter(shown)) == "greedy games"  # What to judge the run by comes first.
     assert shown["decisions"] == "4,000 of 4,000"
     assert shown["curves"] == "tensorboard --logdir 'my run'"
     assert shown["watch it"] == "tempest-agent play latest --record game.mp4"
     last = rows(Path("my run/evaluations.csv"))[-1]
     assert shown["greedy games"].startswith(f"IQM {float(last['score_iqm']):,.0f}, level ")
     assert "stopped" not in result.stdout
-    # What the printed figures mean is said before the first of them.
+    # What the printed metrics mean is said before the first of them.
     assert result.stderr.index("teacher-free, the mean score") < result.stderr.index("expert 0.")
+
+
+def test_a_printed_line_begins_with_the_greedy_games(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    every = ("--set", "run.checkpoint_interval=2000", "--set", "run.log_interval=1000")
+    result = run("train", "--config", "smoke", "--run-dir", "r", "--eval-games", "2", *every)
+    assert result.exit_code == 0, result.output
+    first = float(rows(Path("r/evaluations.csv"))[0]["score_iqm"])
+    printed = [line for line in result.stderr.splitlines() if ", expert 0." in line]
+    before = [line for line in printed if line.startswith(("1,", "2,0"))]
+    assert before
+    assert not any("greedy" in line for line in before[:1])  # None were played yet.
+    assert any(f": greedy {first:,.0f}, " in line for line in printed)
+    for line in printed:
+        if "teacher-free" in line:  # Of how many games the mean is.
+            assert " ended)" in line
 
 
 def test_the_saved_configuration_makes_the_same_run(in_finished: Path) -> None:
@@ -149,7 +168,7 @@ def test_a_run_that_cannot_write_its_first_files_leaves_none(
         raise OSError(errno.ENOSPC, "No space left on device", str(run / "run.json"))
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(training, "record_start", full)
+    monkeypatch.setattr(run_start, "record_start", full)
     result = run(*SHORT, "--run-dir", "mine")
     assert result.exit_code == 2
     assert "cannot write mine/run.json: No space left on device" in result.stderr

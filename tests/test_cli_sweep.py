@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from tempest_agent.cli import cli
 from tempest_agent.run_lock import RunLock
-from tempest_agent.sweep import engine, plan, plot
+from tempest_agent.sweep import engine, plan, plot, session
 from tempest_agent.sweep.runs import SweepRun
 
 COMMAND = (
@@ -139,6 +139,39 @@ class Pretended:
             scored = {"scores": [100 * task.seed] * 3, "deaths_per_1000_ticks": 1.0}
             task.scored.write_text(json.dumps(scored))
             watch()
+
+
+def test_a_run_that_a_killed_sweep_left_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "LocalProcesses", Pretended)
+    again = ("sweep", "smoke", "--seeds", "1")
+    assert run(*again).exit_code == 0
+    left = Path("sweeps/smoke/base/seed1")
+    left.mkdir()
+    lock = RunLock(left)
+    plain = session.is_locked
+    asked: list[Path] = []
+
+    def is_locked(folder: Path) -> bool:
+        asked.append(folder)
+        if len(asked) == 3:
+            lock.release()
+        return plain(folder)
+
+    monkeypatch.setattr(session, "is_locked", is_locked)
+    monkeypatch.setattr(session, "POLL_SECONDS", 0.0)
+    left.with_suffix(".eval.json").unlink()
+    result = run(*again)
+    assert result.exit_code == 0, result.stderr
+    assert asked == [left.absolute()] * 3
+    assert result.stderr.count("waiting for the end of base/seed1,") == 1
+    # Not for ever, if it is somebody else who trains it.
+    monkeypatch.setattr(session, "SAVING_SECONDS", 0.0)
+    left.with_suffix(".eval.json").unlink()
+    lock = RunLock(left)
+    try:
+        assert run(*again).exit_code == 0
+    finally:
+        lock.release()
 
 
 def test_a_run_that_fails_is_named_and_the_others_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,13 @@ def test_a_random_action_is_held_for_one_to_three_decisions() -> None:
     assert counts[4:].sum() < 0.02 * len(runs)
 
 
+@pytest.mark.parametrize(("rate", "share"), [(0.3, 0.4615), (0.05, 0.0952), (1.0, 1.0)])
+def test_a_rate_is_the_chance_to_begin_a_random_action(rate: float, share: float) -> None:
+    """Held for 2 of 1 to 3 decisions on average, it makes p h / (p h + 1 - p) of them random."""
+    who = run(drivers(epsilon_max=rate, epsilon_min=rate, hold_max=3), 8000, 0.0)
+    assert np.mean(who == EXPLORATION) == pytest.approx(share, abs=0.01)
+
+
 def collector(teacher: bool = True, **settings: Any) -> Collector:
     games = FakeGames(GAMES, 1)
     replay = ReplayBuffer(GAMES * 50, GAMES, 6, n_steps=3, gamma=0.9)

@@ -46,29 +46,39 @@ def test_only_the_first_start_says_that_it_compiles(tmp_path: Path) -> None:
     assert start(calls) == ""
     # Another form of a call is compiled in no time.
     assert start("(int(small.add(3.0, 2)), 1)") == ""
-    # What is kept of one copy, such as another environment's, is of no use to the next.
+    # What is kept of one copy, such as another environment's, serves the next, unless it differs.
     (tmp_path / "copy").mkdir()
-    (tmp_path / "small.py").rename(tmp_path / "copy" / "small.py")
+    moved = (tmp_path / "small.py").rename(tmp_path / "copy" / "small.py")
     environment["PYTHONPATH"] = str(tmp_path / "copy")
+    assert start(calls) == ""
+    moved.write_text(f"{MODULE}\n# And no more.\n")
     assert start(calls) == "compiling the simulator (once, about a minute) ...\n"
 
 
-def test_a_cache_that_cannot_be_written_is_replaced_and_named(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    code = "from tempest_agent.envs.arcade.compiled import cache_root; print(cache_root())"
-    chosen = {"TEMPEST_AGENT_CACHE": str(tmp_path / "file"), "TMPDIR": str(tmp_path)}
-    strangers = tmp_path / f"tempest-agent-{os.getuid()}"
-    strangers.mkdir()
-    strangers.chmod(0o777)  # Anybody could put machine code there.
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True, text=True, check=True, env={**os.environ, **chosen},
-    )  # fmt: skip
-    found = Path(done.stdout.strip())
-    assert "TEMPEST_AGENT_CACHE" in done.stderr
-    assert found.parent == tmp_path
-    assert found != strangers
-    assert found.stat().st_mode & 0o777 == 0o700
+def test_code_is_that_of_all_the_sources_it_was_built_from(tmp_path: Path) -> None:
+    """Those too that lie in a third folder, and are reached through a second function."""
+    (tmp_path / "rules").mkdir()
+    (tmp_path / "player").mkdir()
+    (tmp_path / "rules" / "__init__.py").touch()
+    constant = tmp_path / "rules" / "constant.py"
+    (tmp_path / "rules" / "add.py").write_text(
+        "from tempest_agent.envs.arcade.compiled import rule\n"
+        "from rules.constant import MORE\n\n\n"
+        "@rule\ndef add(one):\n    return one + MORE\n"
+    )
+    (tmp_path / "player" / "play.py").write_text(
+        "from tempest_agent.envs.arcade.compiled import kernel\n"
+        "from rules.add import add\n\n\n"
+        "@kernel\ndef play(one):\n    return add(one)\n"
+    )
+    places = os.pathsep.join(map(str, (tmp_path, tmp_path / "player")))
+    environment = {**os.environ, "TEMPEST_AGENT_CACHE": str(tmp_path / "cache")}
+    environment["PYTHONPATH"] = places
+    command = [sys.executable, "-c", "import play; print(play.play(1))"]
+    for more in (1, 20):  # Of another length, which Python notices too.
+        constant.write_text(f"MORE = {more}\n")
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        assert done.stdout == f"{1 + more}\n"
 
 
 @rule

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from processes import Process, below, eventually, kill
 from torch.distributed import TCPStore
 
 from tempest_agent import training
+from tempest_agent.agent import data_parallel
 from tempest_agent.agent.checkpoint import newest_checkpoint, read_checkpoint
 from tempest_agent.agent.data_parallel import (
     TIMEOUT_VARIABLE,
@@ -29,6 +31,7 @@ from tempest_agent.agent.data_parallel import (
     join,
     seed_of,
     share_of,
+    watching_torchrun,
 )
 from tempest_agent.agent.device_replay import DeviceReplay
 from tempest_agent.agent.drivers import free_games, ladder
@@ -429,6 +432,24 @@ def test_a_sigterm_does_not_come_before_the_reason(monkeypatch: pytest.MonkeyPat
             assert got == [signal.SIGTERM]
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_rank_notices_that_torchrun_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(data_parallel, "_WATCH_SECONDS", 0.01)
+    parent, lost = [os.getppid()], threading.Event()
+    monkeypatch.setattr(data_parallel.os, "getppid", lambda: parent[0])
+    # Whoever else started it may end before it: a shell, say.
+    monkeypatch.delenv("TORCHELASTIC_RUN_ID", raising=False)
+    threads = threading.active_count()
+    with watching_torchrun(lost.set):
+        assert threading.active_count() == threads
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    with watching_torchrun(lost.set):
+        assert threading.active_count() == threads + 1
+        assert not lost.is_set()
+        parent[0] = 1
+        assert lost.wait(200)
+    assert threading.active_count() == threads
 
 
 @pytest.mark.timeout(900)  # Where nothing is compiled yet and the machine is busy.

@@ -269,7 +269,7 @@ def test_that_ray_itself_is_gone_is_said_in_one_line(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ray_engine, "watch_over", lambda _: RayWatch([]))
     monkeypatch.setattr(ray, "put", lambda value: value)
     engine = RayEngine(HonestPlayer)
-    words = r"^Ray has ended on this machine \(Broken pipe\): see its logs in \S+$"
+    words = r"^Ray has ended on this machine \(Broken pipe\): see its logs, "
     for name in ("wait", "put"):
         monkeypatch.setattr(ray, name, fail)
     worker = SimpleNamespace(play=SimpleNamespace(remote=fail))

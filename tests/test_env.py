@@ -252,6 +252,13 @@ def test_a_window_without_a_display_is_refused_with_advice(monkeypatch: Any) -> 
     assert make().unwrapped.metadata["render_modes"] == ["rgb_array"]
 
 
+def test_pictures_in_a_second_are_what_gymnasium_takes() -> None:
+    """``gymnasium.utils.play`` refuses all but whole numbers."""
+    for env in (make(), gym.make_vec("tempest_agent:Tempest-v0", num_envs=1)):
+        assert type(env.metadata["render_fps"]) is int
+        assert abs(env.metadata["render_fps"] - 27.34) < 0.5
+
+
 def test_render_follows_the_game_and_its_size() -> None:
     env = make(render_mode="rgb_array", render_size=(120, 160))
     env.reset(seed=0)

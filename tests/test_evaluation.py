@@ -19,10 +19,17 @@ from tempest_agent.config import load_config
 from tempest_agent.envs.arcade.memory import STATE_HIGH_SCORE_CHECK
 from tempest_agent.envs.outcome import DEATH_CAUSES
 from tempest_agent.envs.tempest_env import TempestEnv
-from tempest_agent.evaluation import Games, Outcomes, play_games, summary
+from tempest_agent.evaluation import Games, Outcomes, joined, play_games, summary
 from tempest_agent.experts import ScriptedExpert
 from tempest_agent.playback import play_ticks
-from tempest_agent.players import PlayerChoice, TeacherPlayer, find_player, network_choice
+from tempest_agent.players import (
+    PlayerChoice,
+    RandomGames,
+    TeacherPlayer,
+    find_player,
+    network_choice,
+)
+from tempest_agent.statistics import bootstrap_interval
 
 EVAL_KEYS = {
     "policy",
@@ -200,6 +207,59 @@ def test_a_fault_in_one_thread_ends_the_evaluation_with_its_own_error() -> None:
     player = PlayerChoice("broken", lambda numbers, _: Broken(ScriptedExpert(), numbers))
     with pytest.raises(RuntimeError, match="a player that fails"):
         play_games(player, Games(4), threads=2)
+
+
+def test_moments_of_one_seed_differ_and_those_of_several_seldom_agree() -> None:
+    for seed in range(20):
+        games = Games(seed=seed)
+        assert len({games.moment(number) for number in range(1_000)}) == 1_000
+    moments = [Games(seed=seed).moment(number) for seed in range(100) for number in range(100)]
+    # 10,000 of 131,071, drawn at random, would be 9,628 different ones.
+    assert len(set(moments)) > 9_500
+    assert max(moments) < 2**17 - 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), RuntimeError("a player that fails")])
+def test_games_that_are_complete_are_kept_when_others_are_broken_off(
+    error: BaseException,
+) -> None:
+    class Stopping(RandomGames):
+        steps = 0
+
+        def act(self, batch: Any) -> Any:
+            self.steps += 1
+            if self.steps == 1_000:
+                raise error
+            return super().act(batch)
+
+    games = Games(12, seed=1, level=60)
+    expected = play_games(find_player("random"), games)
+    complete: list[Outcomes] = []
+    with pytest.raises(type(error)):
+        play_games(PlayerChoice("stops", Stopping), games, 2, None, complete)
+    found = joined(complete)
+    assert 0 < len(found.scores) < 12
+    assert set(found.scores.tolist()) < set(expected.scores.tolist())
+
+
+def test_a_repeated_game_counts_once_in_the_interval() -> None:
+    scores = np.array([10, 20, 20, 30])
+    deaths = np.zeros((4, len(DEATH_CAUSES)), np.int64)
+    plain = Outcomes(scores, scores, scores, scores > 99, deaths)
+    copies = dataclasses.replace(plain, traces=np.array([7, 5, 5, 9], np.uint64))
+    assert plain.repeated == []
+    assert copies.repeated == [2]
+    assert joined([copies, copies]).repeated == [2, 4, 5, 6, 7]
+    assert summary(copies)["scores"] == summary(plain)["scores"]
+    assert summary(copies)["score_iqm_ci95"] == list(bootstrap_interval([[10, 20, 30]]))
+    assert summary(plain)["score_iqm_ci95"] == list(bootstrap_interval([scores]))
+
+
+def test_ticks_expected_follow_the_games_that_are_over() -> None:
+    games = Games(10, max_ticks=1_000)
+    assert games.expected_ticks([]) == 10_000
+    assert games.expected_ticks([100, 300]) == 2_000
+    assert games.expected_ticks([100] * 10) == 1_000
 
 
 def test_progress_counts_finished_games_as_whole() -> None:

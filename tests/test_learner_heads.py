@@ -219,6 +219,40 @@ def test_noise_is_for_training_and_gone_in_evaluation() -> None:
     assert draws.std(dim=0).mean().item() == pytest.approx(expected, rel=0.1)
 
 
+@pytest.mark.parametrize("num_inputs", [4, 9])
+def test_a_noisy_layer_is_that_of_the_paper(num_inputs: int) -> None:
+    """y = (mu + sigma * f(e_out) f(e_in)) x + mu_b + sigma_b f(e_out), f(x) = sgn(x) sqrt|x|."""
+    torch.manual_seed(3)
+    layer = NoisyLinear(num_inputs, 3)
+    weight, bias = layer.weight.tolist(), layer.bias.tolist()
+    with torch.no_grad():
+        layer.weight_noise.uniform_(0.0, 1.0)
+        layer.bias_noise.uniform_(0.0, 1.0)
+    torch.manual_seed(7)
+    drawn = [torch.randn(num_inputs).tolist(), torch.randn(3).tolist()]
+    into, out = ([np.sign(e) * abs(e) ** 0.5 for e in one] for one in drawn)
+    inputs = np.linspace(-1.0, 2.0, num_inputs).tolist()
+    expected = []
+    for i in range(3):
+        total = bias[i] + float(layer.bias_noise[i]) * out[i]
+        for j in range(num_inputs):
+            noisy = weight[i][j] + float(layer.weight_noise[i, j]) * out[i] * into[j]
+            total += noisy * inputs[j]
+        expected.append(total)
+    torch.manual_seed(7)
+    torch.testing.assert_close(layer(torch.tensor([inputs]))[0], torch.tensor(expected))
+
+
+def test_noise_starts_at_half_of_what_the_first_weights_are_drawn_within() -> None:
+    """The paper: mu from U(-1 / sqrt(p), 1 / sqrt(p)), sigma = 0.5 / sqrt(p); of both a tenth."""
+    head = learner_of("network.noisy=true", "network.hidden=[256]").online.value_head
+    assert isinstance(head, NoisyLinear)
+    bound = 0.1 / np.sqrt(head.in_features)
+    assert head.weight.abs().max().item() == pytest.approx(bound, rel=0.01)
+    for noise in (head.weight_noise, head.bias_noise):
+        torch.testing.assert_close(noise, torch.full_like(noise, 0.5 * bound))
+
+
 def test_noise_makes_a_player_curious_and_its_average_plays_without() -> None:
     learner = learner_of("network.noisy=true")
     codes = states(np.random.default_rng(2), 200, np.ones(200, np.bool_))

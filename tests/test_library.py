@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from gymnasium import spaces
+from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import (
     CheckpointCallback,
     EvalCallback,
@@ -23,6 +26,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from target_game import LENGTH, QUICK, TargetGame
 
 from tempest_agent import HybridDQN, LaneQPolicy, MlpQPolicy
+from tempest_agent.agent.arguments import KEYS
+from tempest_agent.agent.policy import export_policy
 from tempest_agent.config import Config, load_config, settings
 from tempest_agent.errors import UserError
 
@@ -356,7 +361,99 @@ def test_at_random_only_where_asked() -> None:
 
 
 def test_every_argument_for_a_setting_exists() -> None:
-    from tempest_agent.agent.arguments import KEYS
-
     known = {key for key, _, _ in settings()}
     assert {f"{section}.{key}" for section, key in KEYS.values()} <= known
+
+
+@pytest.mark.parametrize("name", ["model", "model.zip"])
+def test_a_policy_is_saved_and_loaded(
+    trained: tuple[HybridDQN, Path], tmp_path: Path, name: str
+) -> None:
+    agent, _ = trained
+    agent.policy.save(tmp_path / name)
+    file = tmp_path / (name if "." in name else f"{name}.pt")
+    torch.load(file, weights_only=True)
+    states = np.stack([agent.observation_space.sample() for _ in range(50)])
+    mine, _ = agent.predict(states, deterministic=True)
+    loaded = agent.policy.load(str(tmp_path / name), device="cpu")
+    assert type(loaded) is MlpQPolicy
+    assert (loaded.step, loaded.training) == (agent.policy.step, False)
+    assert agent.num_timesteps - 8 <= loaded.step <= agent.num_timesteps
+    assert (loaded.observation_space, loaded.action_space) == (
+        agent.observation_space, agent.action_space,
+    )  # fmt: skip
+    player = HybridDQN.load(tmp_path / name, device="cpu")
+    for other in (loaded, player):
+        theirs, _ = other.predict(states, deterministic=True)
+        assert repr(mine) == repr(theirs)
+    mean, _ = evaluate_policy(loaded, Monitor(TargetGame()), 10)
+    assert float(np.mean(mean)) > 8.0
+    # Whole checkpoints hold a policy too, and an exported player is still of its own spaces.
+    agent.save(tmp_path / "whole")
+    export_policy(tmp_path / "whole.pt", tmp_path / "player.pt")
+    for file in (tmp_path / "whole", tmp_path / "player.pt"):
+        again, _ = MlpQPolicy.load(file, device="cpu").predict(states, deterministic=True)
+        assert repr(mine) == repr(again)
+
+
+def test_a_policy_that_is_not_one_is_refused(tmp_path: Path) -> None:
+    agent = model()
+    agent.policy.save(tmp_path / "model")
+    with pytest.raises(UserError, match=r"holds a MlpQPolicy: load it with MlpQPolicy\.load"):
+        LaneQPolicy.load(tmp_path / "model")
+    with pytest.raises(UserError, match="no checkpoint"):
+        MlpQPolicy.load(tmp_path / "nothing")
+    (tmp_path / "text.pt").write_text("text")
+    with pytest.raises(UserError, match="not a checkpoint"):
+        MlpQPolicy.load(tmp_path / "text.pt")
+    before = (tmp_path / "model.pt").read_bytes()
+    with pytest.raises(UserError, match="cannot write"):
+        agent.policy.save(tmp_path / "no" / "folder" / "model")
+    assert (tmp_path / "model.pt").read_bytes() == before
+
+
+ROW = re.compile(r"^\| `(\w+)` \| ([^|]+?) \| ([^|]+?) \|$", re.MULTILINE)
+
+
+def test_every_difference_from_stable_baselines_dqn_is_in_the_table() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "learner.md").read_text()
+    section = page[page.index("### Differences from SB3's DQN") :]
+    section = section[: section.index("\n#", 1)]
+    table = {name: (theirs, ours) for name, theirs, ours in ROW.findall(section)}
+    of_dqn = dict(inspect.signature(DQN.__init__).parameters)
+    of_learn = inspect.signature(DQN.learn).parameters
+    own = inspect.signature(HybridDQN.__init__).parameters
+    agent = HybridDQN("MlpQPolicy", TargetGame(), policy_kwargs={"net_arch": [4]})
+    in_effect = {name: settings_of(agent.config, *KEYS[name]) for name in KEYS} | {
+        "learning_rate": agent.config.learner.learning_rate,
+        "exploration_fraction": agent.exploration_fraction,
+        "exploration_final_eps": agent.config.exploration.epsilon_max,
+    }
+    for name, parameter in of_dqn.items():
+        if name in ("self", "env", "_init_setup_model"):
+            continue
+        there = parameter.default
+        here = in_effect.get(name, own[name].default if name in own else "missing")
+        if name == "device":
+            here = agent.config.run.device
+        # The same words with another meaning are differences too.
+        other_meaning = name in ("policy", "policy_kwargs")
+        assert (there != here or other_meaning) == (name in table), name
+        if name in table and isinstance(there, int | float):
+            assert number(table[name][0]) == there, name
+            assert here == "missing" or number(table[name][1]) == here, name
+    extra = set(table) - set(of_dqn)
+    assert extra == {"log_interval"}
+    assert number(table["log_interval"][0]) == of_learn["log_interval"].default
+    assert number(table["log_interval"][1]) == agent.config.run.log_interval
+
+
+def settings_of(config: Config, section: str, key: str) -> Any:
+    return getattr(getattr(config, section), key)
+
+
+def number(cell: str) -> float:
+    """The number that a cell begins with."""
+    found = re.match(r"False|[\d.,]*\d(e-\d+)?", cell)
+    assert found is not None, cell
+    return 0.0 if found[0] == "False" else float(found[0].replace(",", ""))

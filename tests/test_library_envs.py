@@ -13,7 +13,7 @@ import torch
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
-from stable_baselines3.common.callbacks import CheckpointCallback, EvalCallback
+from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback, EvalCallback
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
@@ -182,6 +182,112 @@ def test_the_adapter_equals_stable_baselines_own_form() -> None:
         VectorEnvAdapter(SyncVectorEnv([TargetGame] * 2))
 
 
+class Telling(TargetGame):
+    """Says in every way that Gymnasium knows what goes on."""
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.float64], dict[str, Any]]:
+        observation, _ = super().reset(seed=seed)
+        return observation, {"begins": True, **self._info()}
+
+    def _info(self) -> dict[str, Any]:
+        info = {
+            "score": 10 * self.steps, "share": 0.5, "alive": self.steps < 3,
+            "name": f"step {self.steps}", "map": np.arange(2.0) + self.steps,
+            "inner": {"depth": self.steps, "deeper": {"word": "x" * self.steps}},
+        }  # fmt: skip
+        if self.steps % 3 == 1:
+            info["bonus"] = self.steps
+        return info
+
+    def step(self, action: Any) -> tuple[NDArray[np.float64], float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, _ = super().step(action)
+        return observation, reward, terminated, truncated, self._info()
+
+
+def same(one: Any, other: Any) -> bool:
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, float):
+        return one == pytest.approx(other, abs=1e-5)
+    return bool(np.array_equal(one, other)) and type(one) is type(other)
+
+
+def test_infos_are_those_of_stable_baselines_own_form() -> None:
+    slow = DummyVecEnv([Telling] * 3)
+    fast = VectorEnvAdapter(SyncVectorEnv([Telling] * 3, autoreset_mode=AutoresetMode.SAME_STEP))
+    for env in (slow, fast):
+        env.seed(5)
+        env.reset()
+    assert [same(*both) for both in zip(slow.reset_infos, fast.reset_infos, strict=True)] == [
+        True
+    ] * 3
+    slow.action_space.seed(0)
+    ended = 0
+    for _ in range(40):
+        actions: Any = [slow.action_space.sample() for _ in range(3)]
+        expected, got = slow.step(actions)[3], fast.step(actions)[3]
+        assert isinstance(got, list)
+        for one, other in zip(expected, got, strict=True):
+            # As a Monitor would, the adapter tells of the episode.
+            ended += "episode" in other
+            assert same(one, {name: other[name] for name in other if name != "episode"})
+        assert all(same(*both) for both in zip(slow.reset_infos, fast.reset_infos, strict=True))
+    assert ended > 5
+
+
+def test_an_episode_that_a_wrapper_counts_is_its_own() -> None:
+    def counted() -> gym.Env[Any, Any]:
+        return gym.wrappers.RecordEpisodeStatistics(TargetGame())
+
+    inner = SyncVectorEnv([counted] * 2, autoreset_mode=AutoresetMode.SAME_STEP)
+    outer = gym.wrappers.vector.RecordEpisodeStatistics(same_step(2))
+    for vector in (inner, outer):
+        env = VectorEnvAdapter(vector)
+        env.seed(1)
+        env.reset()
+        seen = 0
+        for _ in range(2 * LENGTH):
+            actions: Any = [best_action(game.unwrapped.state) for game in vector.unwrapped.envs]  # type: ignore[attr-defined]
+            infos = env.step(actions)[3]
+            for info in infos:
+                seen += "episode" in info
+                if "episode" in info:
+                    assert info["episode"]["l"] == LENGTH
+                    assert info["episode"]["r"] == pytest.approx(10.0, abs=1e-3)
+                    assert "t" in info["episode"], "the wrapper's, not the adapter's"
+        assert seen == 4
+
+
+def test_what_tempest_says_reaches_callbacks() -> None:
+    told: list[dict[str, Any]] = []
+
+    class Listener(BaseCallback):
+        def _on_step(self) -> bool:
+            infos = self.locals["infos"]
+            assert isinstance(infos, list)
+            assert len(infos) == self.training_env.num_envs
+            told.extend(infos)
+            return True
+
+    agent = HybridDQN("MlpQPolicy", tempest("make_vec"), **SMALL)
+    agent.learn(300, Listener())
+    for info in told:
+        assert {"score", "level", "lives", "ticks", "death_cause"} <= info.keys()
+        assert (type(info["score"]), type(info["lives"])) == (int, int)
+    ends = [info for info in told if "episode" in info]
+    assert len(ends) > 1
+    for info in ends:
+        assert info["TimeLimit.truncated"] == (info["terminal_cause"] == "time_limit")
+        # Of the game that ended, not of the one that has begun.
+        assert info["ticks"] >= info["episode"]["l"] > 1
+        assert info["terminal_observation"].shape == (911,)
+    told.clear()
+    HybridDQN("MlpQPolicy", tempest("games"), **SMALL).learn(20, Listener())
+    assert all({"score", "level"} <= info.keys() for info in told)
+
+
 def same_step(count: int) -> gym.vector.VectorEnv[Any, Any, Any]:
     return SyncVectorEnv([TargetGame] * count, autoreset_mode=AutoresetMode.SAME_STEP)
 
@@ -268,7 +374,7 @@ def test_callbacks_of_stable_baselines_on_tempest(tmp_path: Path) -> None:
 def test_the_shipped_player_can_be_loaded_and_trained_on() -> None:
     from importlib import resources
 
-    path = Path(str(resources.files("tempest_agent.checkpoints") / "latest.pt"))
+    path = Path(str(resources.files("tempest_agent.checkpoints") / "champion.pt"))
     agent = HybridDQN.load(path, env=tempest("make_vec"), learning_starts=16, batch_size=8)
     codes = np.random.default_rng(0).integers(-127, 128, (20, 911)).astype(np.int8)
     actions, _ = agent.predict(codes.astype(np.float32) / np.float32(127.0), deterministic=True)

@@ -59,7 +59,7 @@ def test_a_machine_that_has_not_reached_the_bridge_ends_with_its_parent(
         "import sys, time\n"
         "from tempest_agent.envs.mame.machine import MameMachine\n"
         "from tempest_agent.envs.mame.options import MameOptions\n"
-        "machine = MameMachine(MameOptions(sys.argv[1], mame_path=sys.argv[2]))\n"
+        "machine = MameMachine(MameOptions(sys.argv[1], mame_path=sys.argv[2]), 'tempest1')\n"
         "print(machine.pid, flush=True)\n"
         "time.sleep(60)\n"
     )

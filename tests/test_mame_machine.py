@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from mame_rom.machine import machine, needs_mame, rom_set
-from mame_rom.program import DEAD_TICKS, LIFE_TICKS, RANDOM_CELL, RANDOM_READ
+from mame_rom.program import (
+    DEAD_TICKS,
+    DELAY_AFTER,
+    DELAY_BEFORE,
+    DELAY_CYCLES,
+    LANE_READ,
+    LANES,
+    LIFE_TICKS,
+    PROGRAM_FILES,
+    RANDOM_CELL,
+    RANDOM_READ,
+    write_rom_set,
+)
 from numpy.typing import NDArray
 
 from tempest_agent.agent.tempest_games import TempestGames
@@ -25,11 +39,13 @@ from tempest_agent.envs.arcade.recording import load_recording
 from tempest_agent.envs.arcade.verify import verify_recording
 from tempest_agent.envs.batch import GameBatch
 from tempest_agent.envs.game_step import TERMINATED, TRUNCATED
-from tempest_agent.envs.mame import process
+from tempest_agent.envs.mame import process, protocol
 from tempest_agent.envs.mame.batch import MameBatch
 from tempest_agent.envs.mame.errors import MachineError, MameError
+from tempest_agent.envs.mame.roms import find_rom_set
 from tempest_agent.envs.settings import GameSettings
 from tempest_agent.errors import UserError
+from tempest_agent.evaluation import Games
 
 pytestmark = needs_mame
 
@@ -340,6 +356,69 @@ def test_a_missing_file_of_the_set_is_named(roms: Path, tmp_path: Path) -> None:
         batch.reset(seeds=0)
 
 
+def test_buttons_held_are_seen_however_many_interrupts_a_tick_takes(shared: MameBatch) -> None:
+    """After a long tick the next one begins at once, and an interrupt may come before it looks."""
+    for after in (0, 45, 60, 100, 190):
+        shared.reset(seeds=0)
+        cells = [(DELAY_BEFORE, 2), (DELAY_AFTER, after)]
+        start = shared.command(0, protocol.write(cells) + protocol.go())
+        pressed = [1, 1, 0] * 5
+        assert [act(shared, 0, buttons) for buttons in pressed] == [10 * each for each in pressed]
+        interrupts = (shared.frame(0).cycle - start.cycle) / len(pressed) / 6144
+        assert interrupts >= max(9, after * DELAY_CYCLES / 6144) - 0.1
+
+
+def test_games_of_an_evaluation_differ(shared: MameBatch) -> None:
+    """By their moments; the same number is the same game."""
+    games = Games()
+    starts = set()
+    for number in range(20):
+        games.begin(shared, number)
+        starts.add(shared.ram.view(np.uint8)[0x203 : 0x203 + LANES].tobytes())
+    assert len(starts) == 20
+    games.begin(shared, 0)
+    image = shared.ram.tobytes()
+    shared.reset()
+    assert shared.ram.tobytes() != image
+    games.begin(shared, 0)
+    assert shared.ram.tobytes() == image
+
+
+def test_a_moment_is_the_register_so_many_cycles_later(shared: MameBatch) -> None:
+    """Bytes of moments k cycles apart share 8 - k bits, as those of one moment read k later do."""
+    lanes = []
+    for moment in (5, 6, 7):
+        shared.moments[:] = moment
+        shared.reset()
+        lanes.append(shared.ram.view(np.uint8)[0x203 : 0x203 + LANES].copy())
+    for earlier, later in pairwise(lanes):
+        assert np.array_equal(earlier >> 1, later & 7)
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAM_FILES if name != "tempest1"])
+def test_the_other_sets_are_found_by_what_is_in_them(name: str, tmp_path: Path) -> None:
+    write_rom_set(tmp_path, name)
+    assert find_rom_set(machine(tmp_path)) == name
+    archive = tmp_path / "mine.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for file in (tmp_path / name).iterdir():
+            packed.write(file, file.name)
+    assert find_rom_set(machine(archive)) == name
+    with pytest.raises(MameError, match=rf"differs from the set {name} "):
+        find_rom_set(machine(archive, strict_roms=True))
+
+
+def test_the_parent_set_is_played(tmp_path: Path) -> None:
+    roms = write_rom_set(tmp_path, "tempest")
+    command = ["eval", "random", "--backend", "mame", "--rom-path", str(roms), "--any-roms"]
+    command += ["--episodes", "1", "--max-ticks", "5"]
+    result = CliRunner().invoke(cli, [*command, "--json"])
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["rom_set"] == "tempest"
+    assert "ROM set tempest (Tempest rev 3, revised hardware) on MAME" in result.stderr
+    assert "tempest, on MAME" in CliRunner().invoke(cli, command).stdout
+
+
 def test_the_environment_is_the_simulators(roms: Path) -> None:
     options = {"backend": "mame", "rom_path": str(roms), "strict_roms": False}
     real = gym.make("tempest_agent:Tempest-v0", **options)
@@ -430,11 +509,13 @@ def test_a_recording_is_read_by_the_verifiers_loader(recording: Path) -> None:
     assert read.ram[0, 0] == m.STATE_NEW_LIFE
     play = read.ram[:, 0] == m.STATE_PLAY
     alive = play & (read.ram[:, 0x201] < 0x80)
-    # The program draws one byte a tick of play, and nothing elsewhere.
-    assert np.array_equal(np.diff(read.random_offset), alive.astype(np.int64))
-    assert set(read.random_address.tolist()) == {RANDOM_READ}
+    # The program draws one byte a tick of play, the lanes at a new life, and nothing elsewhere.
+    drawn = alive + LANES * (read.ram[:, 0] == m.STATE_NEW_LIFE)
+    assert np.array_equal(np.diff(read.random_offset), drawn)
+    assert set(read.random_address.tolist()) == {RANDOM_READ, LANE_READ}
     after = np.flatnonzero(alive)[:-1] + 1
-    assert np.array_equal(read.ram[after, RANDOM_CELL], read.random_value[: len(after)])
+    in_play = read.random_value[read.random_address == RANDOM_READ]
+    assert np.array_equal(read.ram[after, RANDOM_CELL], in_play[: len(after)])
 
 
 def test_what_the_game_saw_is_what_it_was_given(recording: Path) -> None:
@@ -481,8 +562,54 @@ def test_eval_plays_the_fixed_games_one_after_the_other(roms: Path) -> None:
     assert figures["truncated"] == 3
     assert figures["ticks_mean"] == LIFE_TICKS + 5
     assert figures["deaths"]["grab"] == 3
+    assert figures["rom_set"] == "tempest1"
+    assert figures["repeated_games"] == []
+    assert "interrupted" not in figures
     alone = CliRunner().invoke(cli, [*command, "--threads", "1"])
     assert json.loads(alone.stdout)["scores"] == figures["scores"]
+
+
+def test_games_that_repeat_another_are_told_and_count_once(
+    roms: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Games, "moment", lambda _games, number: min(number, 1))
+    command = ["eval", "expert", "--backend", "mame", "--rom-path", str(roms), "--any-roms"]
+    command += ["--episodes", "4", "--max-ticks", "9", "--threads", "1", "--json"]
+    result = CliRunner().invoke(cli, command)
+    assert json.loads(result.stdout)["repeated_games"] == [2, 3]
+    assert "warning: 2 of 4 games repeat an earlier one" in result.stderr
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MachineError("it is gone", "playing")])
+def test_games_that_are_complete_outlive_an_evaluation_that_ends_early(
+    error: BaseException, roms: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = Games.begin
+
+    def stopped(games: Games, batch: GameBatch, number: int) -> None:
+        if number == 2:
+            raise error
+        begin(games, batch, number)
+
+    monkeypatch.setattr(Games, "begin", stopped)
+    command = ["eval", "random", "--backend", "mame", "--rom-path", str(roms), "--any-roms"]
+    command += ["--episodes", "4", "--max-ticks", "9", "--threads", "1", "--json"]
+    result = CliRunner().invoke(cli, command)
+    assert result.exit_code == (130 if isinstance(error, KeyboardInterrupt) else 2)
+    figures = json.loads(result.stdout)
+    assert figures["interrupted"] is True
+    assert (figures["episodes"], len(figures["scores"])) == (2, 2)
+    assert "2 of 4 games are complete" in result.stderr
+
+
+@pytest.mark.parametrize("command", [["play", "expert"], ["play", "human"], ["eval", "expert"]])
+def test_a_machine_that_cannot_be_had_is_told_before_the_player(
+    command: list[str], roms: Path
+) -> None:
+    for options in (["/nowhere"], [str(roms), "--mame", "/bin/true"]):
+        result = CliRunner().invoke(cli, [*command, "--backend", "mame", "--rom-path", *options])
+        assert result.exit_code == 2
+        assert len(result.output.splitlines()) == 1
 
 
 def test_play_shows_the_same_game(roms: Path) -> None:

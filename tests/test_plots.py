@@ -40,11 +40,52 @@ def test_the_lines_of_the_figure_are_the_columns_of_the_log(run: Path) -> None:
         for axis in figure.axes
         for line in axis.lines
     }
-    assert lines[("teacher-free score", "last 50 games")] == [[2.0, 700.0], [3.0, 900.0]]
-    assert lines[("Q-values and their bound", "highest")] == [[1.0, 3.0], [2.0, 4.0], [3.0, 5.0]]
-    assert lines[("Q-values and their bound", "bound")] == [[1.0, 9.0]]
-    assert lines[("lives lost per 1,000 decisions", "grab")] == [[1.0, 1.0]]
+    title = "ended training games without the teacher"
+    assert lines[(title, "last 50 games")] == [[2e6, 700.0], [3e6, 900.0]]
+    assert lines[("Q-values", "highest")] == [[1e6, 3.0], [2e6, 4.0], [3e6, 5.0]]
+    assert lines[("Q-values", "bound")] == [[1e6, 9.0]]
+    assert lines[("lives lost", "grab")] == [[1e6, 1.0]]
     assert ("loss", "imitation") not in lines
+
+
+def test_greedy_games_come_first(run: Path) -> None:
+    evaluations = CsvLog(run / "evaluations.csv")
+    evaluations.write(1_500_000, {"score_iqm": 59_960.0, "score_mean": 58_000.0})
+    figure = figure_of({"run": read_curves(run)}, training_panels())
+    first = figure.axes[0]
+    assert "greedy" in first.get_title()
+    assert [line.get_xydata().tolist() for line in first.lines] == [
+        [[1.5e6, 59_960.0]],
+        [[1.5e6, 58_000.0]],
+    ]
+    # The training log's own curves are not cut or shifted by the rows of the other file.
+    assert figure.axes[1].lines[0].get_xydata().tolist() == [[2e6, 700.0], [3e6, 900.0]]
+
+
+def test_every_panel_shows_something_and_names_its_axes(run: Path) -> None:
+    figure = figure_of({"run": read_curves(run)}, training_panels())
+    titles = [axis.get_title() for axis in figure.axes]
+    assert "gradient norm before clipping" not in titles  # It was never logged.
+    assert not any("greedy" in title for title in titles)  # No games were played yet.
+    for axis in figure.axes:
+        assert any(line.get_xdata().size for line in axis.lines)
+        assert axis.get_xlabel()
+        assert axis.get_ylabel()
+
+
+@pytest.mark.parametrize(("bound", "drawn"), [(9.0, True), (33_000.0, False), (-500.0, False)])
+def test_a_bound_far_away_does_not_flatten_the_values(
+    tmp_path: Path, bound: float, drawn: bool
+) -> None:
+    log = CsvLog(tmp_path / "metrics.csv")
+    for step, value in ((1, 1.0), (2, 5.0)):
+        log.write(step, {"q_max": value, "q_mean": value / 2, "return_bound": bound})
+    figure = figure_of({"run": read_curves(tmp_path)}, training_panels())
+    axis = next(axis for axis in figure.axes if axis.get_title() == "Q-values")
+    low, high = axis.get_ylim()
+    assert high - low < 12.0
+    label = next(line.get_label() for line in axis.lines if line.get_label().startswith("bound"))
+    assert label == ("bound" if drawn else f"bound {bound:,.4g}, off the scale")
 
 
 def test_several_runs_make_one_picture(run: Path, tmp_path: Path) -> None:
@@ -71,7 +112,7 @@ def test_mistakes_leave_the_old_picture_and_are_named(run: Path, tmp_path: Path)
     for arguments, words in (
         ((tmp_path / "nowhere", "--out", out), "is not a run"),
         ((damaged, "--out", out), "cannot be read"),
-        ((empty, "--out", out), "no line of metrics yet"),
+        ((empty, "--out", out), "no row yet"),
         ((run, run, "--out", out), "named twice"),
         ((run, "--out", tmp_path / "curves.jpeg2"), "must end in one of"),
     ):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from tempest_agent.errors import UserError
+from tempest_agent.ray_cluster import LOGS
 from tempest_agent.ray_watch import RayWatch, failing_as, head_at, raylet_at
 
 HEAD, RAYLET = "host:6379", "here:10001"
@@ -57,7 +58,7 @@ def test_a_raylet_is_lost_sooner() -> None:
     assert not cluster.looks(1.0)
     assert cluster.watch.lost == (
         "Ray has ended on this machine: its raylet at here:10001 has not answered for 2 s "
-        "([Errno 111] Connection refused); see its logs in /tmp/ray/session_latest/logs"
+        f"([Errno 111] Connection refused); {LOGS}"
     )
     assert cluster.watch.patience == 3.0
     cluster.silent = {HEAD, RAYLET}

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from tempest_agent.cli import COMMANDS, cli
 from tempest_agent.config import available
+from tempest_agent.envs.render.window import WINDOW_RECIPE
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -108,3 +109,7 @@ def test_every_key_of_the_evaluation_is_documented() -> None:
     assert result.exit_code == 0
     documented = set(re.findall(r"`(\w+)`", (ROOT / "docs" / "commands.md").read_text()))
     assert set(json.loads(result.stdout)) <= documented
+
+
+def test_the_recipe_for_windows_is_the_messages() -> None:
+    assert f"`{WINDOW_RECIPE}`" in README

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -59,10 +60,10 @@ def test_a_lock_excludes_others_of_the_same_process(tmp_path: Path) -> None:
 def test_without_locks_there_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def unsupported(_file: int) -> None:
+    def unsupported(_file: int, _how: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(run_lock, "_lock", unsupported)
+    monkeypatch.setattr(fcntl, "flock", unsupported)
     RunLock(tmp_path).release()
     assert "cannot be locked (No locks available): start it only once" in caplog.text
 
@@ -78,3 +79,16 @@ def test_a_lock_that_cannot_be_written_names_its_file_and_leaves_none(
         RunLock(tmp_path)
     assert caught.value.filename == str(tmp_path / run_lock.LOCK_FILE)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_knows_whether_its_folder_is_still_there(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    lock = RunLock(run)
+    (run / run_lock.LOCK_FILE).unlink()
+    assert lock.is_in_place
+    run.rename(tmp_path / "moved")
+    assert not lock.is_in_place
+    run.mkdir()
+    assert not lock.is_in_place
+    lock.release()

@@ -18,6 +18,7 @@ from processes import process as of_number
 
 from tempest_agent.cli import cli
 from tempest_agent.errors import UserError
+from tempest_agent.ray_cluster import connect
 from tempest_agent.sweep import ray_tasks
 from tempest_agent.sweep.end_with import release, watch_over
 from tempest_agent.sweep.engine import Command, Task
@@ -32,7 +33,7 @@ def is_watched():
             words = file.read_text(errors="replace").split("\\0")
         except OSError:
             continue
-        if "tempest_agent.sweep.end_with" in words and str(os.getpid()) in words:
+        if any(word.endswith("end_with.py") for word in words) and str(os.getpid()) in words:
             return True
     return False
 def wait_for_the_watcher():
@@ -86,7 +87,7 @@ def cluster() -> Iterator[None]:
     # On a busy machine Ray's workers would else wait for everybody else.
     os.environ.update({"RAY_worker_niceness": "0"})
     ray = ray_tasks.import_ray()
-    ray_tasks.connect(ray, "local")
+    connect(ray, "local", ray_tasks.STORE_BYTES)
     yield
     ray.shutdown()
 
@@ -166,7 +167,7 @@ def test_a_machine_that_does_not_see_the_folder_is_named(
 def test_a_command_is_killed_with_who_asked_for_it() -> None:
     sleeps = [sys.executable, "-c", "import time; time.sleep(300)"]
     with subprocess.Popen(sleeps) as process:
-        watcher = watch_over(process)
+        watcher = watch_over(process, signal.SIGKILL)
         assert watcher.stdin is not None
         watcher.stdin.close()  # As when its holder has been killed.
         assert process.wait(200) == KILLED
@@ -176,7 +177,7 @@ def test_a_command_is_killed_with_who_asked_for_it() -> None:
 def test_who_has_ended_by_itself_is_not_killed() -> None:
     """Its number may be another process's by then; here it is still its own."""
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        release(watch_over(process))
+        release(watch_over(process, signal.SIGKILL))
         process.communicate(b"end")
         assert process.returncode == 0
 

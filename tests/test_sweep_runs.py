@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from processes import eventually, process
 
 from tempest_agent.config import load_config
 from tempest_agent.errors import UserError
@@ -100,6 +102,39 @@ def test_a_signal_ends_the_processes_and_a_second_one_kills(
     assert signal.getsignal(number) is before
 
 
+SAVES = """
+import pathlib, signal, sys, time
+def save(*_):
+    pathlib.Path("saved").write_text("x")
+    sys.exit(130)
+signal.signal(signal.SIGTERM, save)
+print("begun", flush=True)
+time.sleep(600)
+"""
+DRIVER = """
+import os, pathlib, signal, sys
+sys.path.insert(0, sys.argv[1])
+from processes import below
+from test_sweep_runs import SAVES, WAITS, LocalProcesses, Scripts
+tasks = [Scripts(name, pathlib.Path.cwd(), [text]) for name, text in (("a", SAVES), ("b", WAITS))]
+def watch():
+    if all(pathlib.Path(f"{name}0.out.part").read_text() == "begun\\n" for name in "ab"):
+        print(*(each.pid for each in below(os.getpid())), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+LocalProcesses(2).run(tasks, watch, lambda *_: None)
+"""
+
+
+def test_the_processes_of_a_sweep_that_is_killed_save_and_end(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", DRIVER, str(Path(__file__).parent)]
+    done = subprocess.run(program, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert done.returncode == -signal.SIGKILL
+    family = [process(int(pid)) for pid in done.stdout.split()]
+    assert len(family) == 4  # Two that run, and the two that watch over them.
+    eventually(lambda: not any(each.alive for each in family))
+    assert (tmp_path / "saved").exists()
+
+
 def sweep_run(out: Path) -> SweepRun:
     made = make_plan(load_config("smoke"), {"low": {"learner.gamma": 0.9}}, 2, 5, 700)
     return runs_of(made, out)[1]
@@ -128,6 +163,9 @@ def test_what_a_run_does_next_is_told_by_its_files(tmp_path: Path) -> None:
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "metrics.csv").write_text("steps,loss\n1000,1\n2000,1\n")
     assert run.steps() == 2_000
+    # The last round may go beyond what was asked for.
+    (folder / "metrics.csv").write_text("steps,loss\n4008,1\n")
+    assert run.steps() == 4_000
     assert "--run-dir" in words(run)
     assert not folder.exists()
     assert run.steps() == 0

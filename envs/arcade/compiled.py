@@ -1,23 +1,18 @@
 """How the rules are compiled: two decorators around ``numba.njit``.
 
 ``rule`` compiles one small function; ``kernel`` compiles one that Python calls, and keeps the
-machine code on disk.  Numba alone would look only at the kernel's own file to decide whether the
-code on disk is still good, and would go on running yesterday's rules after an edit of another
-file.  Here the cache folder carries a digest of every source file a kernel may have been built
-from, so stale code is never found.
+machine code on disk (see ``code_cache``).  Numba alone would look only at the kernel's own file to
+decide whether the code on disk is still good, and would go on running yesterday's rules after an
+edit of another file.  Here a digest of every source file a kernel may have been built from goes
+with its code, so stale code is never found.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import inspect
-import os
-import stat
 import sys
-import tempfile
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -28,6 +23,8 @@ from numba import types
 from numba.core import cgutils, event
 from numba.core.registry import CPUDispatcher
 from numba.extending import intrinsic
+
+from .code_cache import CodeCache
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,7 +44,7 @@ class _Announcer(event.Listener):
 
     def __init__(self) -> None:
         self.not_on_disk: set[Callable[..., Any]] = set()
-        """Kernels of folders of which no machine code had been kept when they were imported."""
+        """Kernels of sources of which no machine code had been kept when they were imported."""
 
     def on_start(self, event: Any) -> None:
         if event.data["dispatcher"].py_func in self.not_on_disk:
@@ -117,17 +114,10 @@ def sum_kernel(function: F) -> F:
 
 
 def _kept_on_disk(function: F, options: dict[str, Any]) -> F:
-    source = Path(inspect.getfile(function)).resolve().parent
-    folder = cache_root() / _digest(source)
-    config: Any = numba.config
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(folder)
-    try:
-        compiled: F = numba.njit(cache=True, **options)(function)
-    finally:
-        config.CACHE_DIR = before
-    # In a folder of its own for each copy of the source: another installation's does not help.
-    if not any(Path(cast(Any, compiled).stats.cache_path).glob("*.nbi")):
+    compiled: F = numba.njit(**options)(function)
+    cache = CodeCache(function, _digest(_folders(function)))
+    cast(Any, compiled)._cache = cache
+    if cache.is_empty:
         _announcer.not_on_disk.add(function)
     return compiled
 
@@ -144,58 +134,31 @@ clear: Callable[[Any], None] = cast(Any, intrinsic(_clear))
 """Set every byte of a record to 0 (compiled code only)."""
 
 
-@functools.cache
-def cache_root() -> Path:
-    """Folder of the compile cache: ``TEMPEST_AGENT_CACHE``, else the user's cache folder.
-
-    Falls back to the temporary folder where the user's is not writable, or there is no user.
-    """
-    chosen = os.environ.get("TEMPEST_AGENT_CACHE")
-    if chosen:
-        root = Path(chosen).absolute()
-        if _can_be_written(root):
-            return root
-        warnings.warn(f"TEMPEST_AGENT_CACHE={chosen} cannot be written to", stacklevel=2)
-        return _temporary_root()
-    if sys.platform == "win32":
-        home = Path(os.environ.get("LOCALAPPDATA", Path.home()))
-    else:
-        # Without HOME and without an entry for this user, "~" stays as it is.
-        home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
-    root = home / "tempest-agent"
-    return root if root.is_absolute() and _can_be_written(root) else _temporary_root()
-
-
-def _can_be_written(folder: Path) -> bool:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return True
-    except OSError:
-        return False
-
-
-def _temporary_root() -> Path:
-    """A cache in the temporary folder that nobody else can have filled: machine code is run."""
-    if sys.platform == "win32":
-        return Path(tempfile.gettempdir()) / "tempest-agent"
-    root = Path(tempfile.gettempdir()) / f"tempest-agent-{os.getuid()}"
-    with contextlib.suppress(FileExistsError):
-        root.mkdir(mode=0o700)
-    found = root.lstat()
-    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
-        return root
-    return Path(tempfile.mkdtemp(prefix="tempest-agent-"))
+def _folders(function: Callable[..., Any]) -> frozenset[Path]:
+    """Those of everything that a kernel may have been built from, with all below them."""
+    rules = [each for each in function.__globals__.values() if isinstance(each, CPUDispatcher)]
+    sources = [function, *(rule.py_func for rule in rules)]
+    found = frozenset(Path(inspect.getfile(each)).resolve().parent for each in sources)
+    if found == {_RULES}:
+        return found
+    envs = _RULES.parent
+    return frozenset(each for each in found if envs not in each.parents) | {envs}
 
 
 @functools.cache
-def _digest(source: Path) -> str:
-    """Of everything that a kernel in the folder ``source`` may have been built from."""
+def _digest(folders: frozenset[Path]) -> str:
     bounds_checked: Any = cast(Any, numba.config).BOUNDSCHECK
     digest = hashlib.sha256(f"{numba.__version__} {bounds_checked}".encode())
-    folders = {_RULES} if source == _RULES else {_RULES.parent, source}
-    for folder in sorted(folders):
-        for file in sorted(folder.rglob("*")):
-            if file.suffix in {".py", ".json"}:
-                digest.update(file.read_bytes())
+    for each in sorted(map(_contents, folders)):
+        digest.update(each)
     return digest.hexdigest()[:16]
+
+
+@functools.cache
+def _contents(folder: Path) -> bytes:
+    """A digest of the sources in ``folder``."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.suffix in {".py", ".json"}:
+            digest.update(file.read_bytes())
+    return digest.digest()

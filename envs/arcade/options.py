@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
 import numpy as np
 
+from ..checks import check_flag, check_one_of, is_whole
+from ..messages import shown
 from .tables import START_LEVEL_INDEX
 
 OPTIONS_DTYPE = np.dtype(
@@ -32,8 +33,10 @@ class Options:
 
     ``start_level``: 1 to 99.  ``lives``: 2 to 5.  ``bonus_life``: points between bonus lives,
     10,000 to 70,000 in steps of 10,000, or 0 or ``"none"`` for none.  ``difficulty``: ``"easy"``,
-    ``"medium"`` or ``"hard"``.  ``start_bonus``: pay the machine's bonus for starting deep after
-    the first finished wave, where its level select offers that level.
+    ``"medium"`` or ``"hard"`` (where levels 96 to 99 ask for more enemies than their queue holds:
+    the count is cut to 64; the real machine's wave does not end).  ``start_bonus``: pay the
+    machine's bonus for starting deep after the first finished wave, where its level select offers
+    that level.
 
     Raises ``ValueError`` for any other value.
     """
@@ -46,27 +49,24 @@ class Options:
 
     def __post_init__(self) -> None:
         level = self.start_level
-        if not _is_int(level) or not LEVEL_MIN <= level <= LEVEL_MAX:
+        if not is_whole(level) or not LEVEL_MIN <= level <= LEVEL_MAX:
             raise ValueError(
-                f"start_level={level!r}: the game has levels {LEVEL_MIN} to {LEVEL_MAX}; "
+                f"start_level={shown(level)}: the game has levels {LEVEL_MIN} to {LEVEL_MAX}; "
                 f"choose a whole number in that range"
             )
-        if not _is_int(self.lives) or self.lives not in LIVES:
-            raise ValueError(f"lives={self.lives!r}: the machine's switches offer 2, 3, 4 or 5")
-        bonus = self.bonus_life
-        if bonus != "none" and not (_is_int(bonus) and bonus in BONUS_LIFE):
+        if not is_whole(self.lives) or self.lives not in LIVES:
             raise ValueError(
-                f"bonus_life={bonus!r}: a life every 10000, 20000, ... 70000 points, "
+                f"lives={shown(self.lives)}: the machine's switches offer 2, 3, 4 or 5"
+            )
+        bonus = self.bonus_life
+        none = isinstance(bonus, str) and bonus == "none"
+        if not none and not (is_whole(bonus) and bonus in BONUS_LIFE):
+            raise ValueError(
+                f"bonus_life={shown(bonus)}: a life every 10000, 20000, ... 70000 points, "
                 f"or 'none'; the machine has no other setting"
             )
-        if self.difficulty not in DIFFICULTIES:
-            near = difflib.get_close_matches(str(self.difficulty), DIFFICULTIES, 1, 0.0)
-            raise ValueError(
-                f"difficulty={self.difficulty!r}: one of 'easy', 'medium', 'hard'; "
-                f"did you mean {near[0]!r}?"
-            )
-        if not isinstance(self.start_bonus, (bool, np.bool_)):
-            raise ValueError(f"start_bonus={self.start_bonus!r}: True or False")
+        check_one_of("difficulty", self.difficulty, DIFFICULTIES)
+        check_flag("start_bonus", self.start_bonus)
 
     def record(self) -> np.void:
         """These options as one record of ``OPTIONS_DTYPE``."""
@@ -78,7 +78,3 @@ class Options:
         filled = np.array([(index, self.lives, interval, difficulty, bonus_index)], OPTIONS_DTYPE)
         record: np.void = filled[0]
         return record
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

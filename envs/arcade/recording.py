@@ -6,7 +6,6 @@ controls, and every random byte it drew.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..archives import UNREADABLE, read_arrays
+from ..messages import shown
+from ..plain_json import parse_json
 from . import memory as m
 from .playable import IS_PLAYED, find_misfit
 from .randomness import TAPE_SIZE
@@ -22,6 +24,21 @@ from .tables import LEVELS_WITH_OWN_WAVE
 
 NOT_READ = -999
 """Marks a control that the game did not read in a tick."""
+
+MOST_TICKS = 100_000
+"""Ticks of one recording, an hour of play."""
+
+_EVENT_BYTES = 512 * MOST_TICKS
+_LARGEST = {
+    "meta": 100_000,
+    "ram": MOST_TICKS * m.RAM_SIZE,
+    **dict.fromkeys(("seen_spin", "seen_latched", "seen_held"), 8 * MOST_TICKS),
+    **dict.fromkeys(("random_offsets", "io_offsets"), 8 * (MOST_TICKS + 1)),
+    **dict.fromkeys(("random_value", "random_pc"), _EVENT_BYTES),
+    **dict.fromkeys(("io_addr", "io_pc", "io_value", "io_write"), _EVENT_BYTES),
+}
+"""The arrays that are read, and the bytes that each may take: a hundred times what machines send
+of events."""
 
 _NOT_PLAY = np.array(
     [0xC705, *range(0xCDA2, 0xCDAE), *range(0xAE20, 0xAE34), *range(0xA66C, 0xA69D)], np.uint16
@@ -89,19 +106,17 @@ def load_recording(path: str | Path) -> Recording:
     """Read a recording; raises ``RecordingError`` with the file's name where it is none."""
     path = Path(path)
     try:
-        with np.load(path, allow_pickle=False) as data:
-            arrays = {key: data[key] for key in data.files}
-    except (OSError, ValueError, EOFError) as error:
+        arrays = read_arrays(path, _LARGEST, 2 * _LARGEST["ram"])
+    except UNREADABLE as error:
         raise RecordingError(f"{path}: not a readable recording (.npz): {error}") from error
-    except Exception as error:  # zipfile and zlib raise their own families
-        raise RecordingError(f"{path}: damaged recording: {error}") from error
-    needed = {"meta", "ram", "seen_spin", "seen_latched", "seen_held", "random_value",
-              "random_pc", "random_offsets", "io_addr", "io_pc", "io_value", "io_write",
-              "io_offsets"}  # fmt: skip
-    missing = sorted(needed - set(arrays))
+    missing = sorted(set(_LARGEST) - set(arrays))
     if missing:
-        raise RecordingError(f"{path}: not a recording of the machine: no array {missing[0]!r}")
+        raise RecordingError(
+            f"{path}: not a recording of the machine: no array {shown(missing[0])}"
+        )
     ram = arrays["ram"]
+    if arrays["meta"].shape != () or arrays["meta"].dtype.kind != "U":
+        raise RecordingError(f"{path}: array 'meta' must be one text")
     if ram.dtype != np.uint8 or ram.ndim != 2 or ram.shape[1] != m.RAM_SIZE or len(ram) < 2:
         raise RecordingError(f"{path}: array 'ram' must be uint8 of shape (ticks, 2048)")
     meta = _check_arrays(path, arrays)
@@ -147,7 +162,7 @@ def _check_arrays(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
         array = arrays[key]
         if array.shape != (size,) or array.dtype.kind not in "iub":
             raise RecordingError(
-                f"{path}: array {key!r} is {array.dtype} of shape {array.shape}, "
+                f"{path}: array {shown(key)} is {array.dtype} of shape {array.shape}, "
                 f"but {size} whole numbers are needed; the file may be cut off"
             )
     for key, (low, high) in _VALUE_LIMITS.items():
@@ -157,21 +172,23 @@ def _check_arrays(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
             wrong = wrong[wrong != NOT_READ]
         if len(wrong):
             raise RecordingError(
-                f"{path}: array {key!r} holds {wrong[0]}, but goes from {low} to {high} only"
+                f"{path}: array {shown(key)} holds {wrong[0]}, but goes from {low} to {high} only"
             )
     for offsets, events in _EVENTS.items():
         starts = arrays[offsets].astype(np.int64)
         in_order = (starts[1:] >= starts[:-1]).all()
         if starts[0] != 0 or not in_order or starts[-1] != arrays[events[0]].size:
-            raise RecordingError(f"{path}: array {offsets!r} does not divide {events[0]!r}")
+            raise RecordingError(
+                f"{path}: array {shown(offsets)} does not divide {shown(events[0])}"
+            )
     return _check_meta(path, arrays["meta"])
 
 
 def _check_meta(path: Path, array: NDArray[Any]) -> dict[str, int | None]:
     """Return what ``meta`` says of the recorder's own writes."""
     try:
-        meta = json.loads(str(array))
-    except (ValueError, RecursionError) as error:
+        meta = parse_json(str(array))
+    except ValueError as error:
         raise RecordingError(f"{path}: array 'meta' is not JSON: {error}") from error
     if not isinstance(meta, dict):
         raise RecordingError(f"{path}: array 'meta' is not a JSON object")
@@ -180,7 +197,7 @@ def _check_meta(path: Path, array: NDArray[Any]) -> dict[str, int | None]:
         whole = isinstance(value, int) and not isinstance(value, bool)
         if value is not None and not (whole and low <= value <= high):
             raise RecordingError(
-                f"{path}: 'meta' says {key}={str(value)[:40]}: null or a whole number from {low} "
+                f"{path}: 'meta' says {key}={shown(value)}: null or a whole number from {low} "
                 f"to {high} is needed"
             )
     return meta

@@ -29,10 +29,14 @@ from ..step_kernels import ENDED, NOTED
 from . import bookkeeping, protocol
 from .bookkeeping import IDLE, OVER
 from .errors import MachineError, MameError
-from .game import WAITS, GameStarter, NewGame, switches
+from .game import GameStarter, NewGame, switches
 from .machine import MameMachine, converse
 from .options import MameOptions
 from .protocol import Dialogue, Frame
+from .roms import find_rom_set
+
+DRAWN = -1
+"""In ``MameBatch.moments``: the game's stream decides."""
 
 
 class MachineLostWarning(RuntimeWarning):
@@ -44,8 +48,9 @@ class MameBatch(GameBatch):
 
     Arrays and methods are those of ``GameBatch``, with these differences:
 
-    * ``streams`` decide how long a game waits on the level select, which is where the machine's
+    * ``streams`` decide at which moment a game's level is chosen, which is where the machine's
       chance comes from; with ``random_bytes="simulator"`` they are the games' random bytes.
+      ``moments`` (int64, below ``protocol.RANDOM_CYCLE``) may name it for the next games instead.
     * States cannot be cloned.
     * A machine that fails ends its game as ``truncated`` (status ``LOST``): the record and the
       image are those before the lost step.  A warning tells, ``failures`` keeps the reasons, the
@@ -70,6 +75,9 @@ class MameBatch(GameBatch):
         self.failures: list[MachineError] = []
         self._max_ticks = int(self.settings.max_ticks or NEVER)
         self._max_steps = int(self.settings.max_steps or NEVER)
+        self.rom_set: str | None = None
+        """MAME's name of the ROM set that is played, once a game has begun."""
+        self.moments = np.full(num_games, DRAWN, np.int64)
         self._simulated_bytes = machine.random_bytes == "simulator"
         self._machines: list[MameMachine | None] = [None] * num_games
         self._starters = [GameStarter(machine) for _ in range(num_games)]
@@ -266,14 +274,15 @@ class MameBatch(GameBatch):
                 bookkeeping.start_record(self.ram, self.games, at)
 
     def _prepare(self, at: int) -> NewGame:
-        wait = stream = 0
+        moment, self.moments[at] = int(self.moments[at]), DRAWN
+        stream = 0
         if self._simulated_bytes:
             bookkeeping.prepare_simulated_game(self.ram, self.streams, at, self._options)
             stream = int(self.streams["state"][at])
         else:
-            chance = bookkeeping.prepare_game(self.ram, self.streams, at, self._options)
-            wait = int(chance) % WAITS
-        return NewGame(self._images[at].copy(), wait, stream)
+            chance = int(bookkeeping.prepare_game(self.ram, self.streams, at, self._options))
+            moment = chance % protocol.RANDOM_CYCLE if moment == DRAWN else moment
+        return NewGame(self._images[at].copy(), moment, stream)
 
     def _running_machine(self, at: int) -> MameMachine:
         machine = self._machines[at]
@@ -289,7 +298,12 @@ class MameBatch(GameBatch):
         return machine
 
     def _new_machine(self) -> MameMachine:
-        return MameMachine(self.machine, switches(self._options[0]))
+        return MameMachine(self.machine, self._found_set(), switches(self._options[0]))
+
+    def _found_set(self) -> str:
+        if self.rom_set is None:
+            self.rom_set = find_rom_set(self.machine)
+        return self.rom_set
 
     def _start_game(self, at: int, game: NewGame, frame: Frame) -> Dialogue[Frame]:
         machine = self._playing_machine(at)

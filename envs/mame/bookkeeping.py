@@ -31,9 +31,9 @@ def prepare_game(
 ) -> int:
     """Write into ``images[at]`` the image of a game whose level has been chosen.
 
-    Returns a random byte of the stream, for what the game's start leaves to chance.
+    Returns 24 random bits of the stream, for what the game's start leaves to chance.
     """
-    chance = draw(streams[at], 0)
+    chance = (draw(streams[at], 0) * 256 + draw(streams[at], 0)) * 256 + draw(streams[at], 0)
     set_up_game(images[at], streams[at], options[choose_options(streams[at], options)])
     return chance
 

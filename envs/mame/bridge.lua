@@ -17,11 +17,12 @@ local PROTOCOL = 1
 local MAGIC = "TPST"
 local RAM_LAST = 0x7FF
 local TICK_CELL, TICK_PC = 0x53, 0xC7AF
-local KNOB, HELD, LATCHED = 0x50, 0x4D, 0x4E
+local KNOB, SAMPLE, HELD, LATCHED = 0x50, 0x4C, 0x4D, 0x4E
 local BUTTONS = 0x18
 local INTERRUPT_FIRST, INTERRUPT_LAST = 0xD700, 0xD7FF
 local INTERRUPTS_OFF = 0x04 -- In the processor's status register.
 local CPU_CLOCK = 1512000
+local RANDOM_CYCLE = 131071 -- Clock cycles after which a POKEY's random register repeats itself.
 local STALL_FRAMES = 1800 -- 30 emulated seconds: the self-test after power-on takes less.
 
 local incoming = io.open("/dev/fd/" .. os.getenv("TEMPEST_AGENT_COMMANDS"), "rb")
@@ -161,11 +162,33 @@ local function watch_everything()
   end
 end
 
+local function press(cell, buttons)
+  space:write_u8(cell, (space:read_u8(cell) & ~BUTTONS & 0xFF) | buttons)
+end
+
+-- An interrupt makes a held button the majority of its own sample, of the last one (SAMPLE) and of
+-- what was held.  One that comes before the game has looked finds two of three as they were put.
 local function put_in_controls(payload)
   local spin, held, latched = string.unpack("<BBB", payload)
   space:write_u8(KNOB, spin)
-  space:write_u8(HELD, (space:read_u8(HELD) & ~BUTTONS & 0xFF) | held)
-  space:write_u8(LATCHED, (space:read_u8(LATCHED) & ~BUTTONS & 0xFF) | latched)
+  press(SAMPLE, held)
+  press(HELD, held)
+  press(LATCHED, latched)
+end
+
+-- Put POKEY 1's random register at a place of its cycle, and POKEY 2's as far from it as it was.
+local function set_moment(payload)
+  local place = string.unpack("<I4", payload)
+  local registers = {}
+  for number = 1, 2 do
+    local pokey = machine.devices[":pokey" .. number]
+    local index = pokey and pokey.items["0/m_p17"]
+    if not index then fail("this MAME's Lua interface lacks the POKEYs' random registers") end
+    registers[number] = emu.item(index)
+  end
+  local apart = registers[2]:read(0) - registers[1]:read(0)
+  registers[1]:write(0, place)
+  registers[2]:write(0, (place + apart) % RANDOM_CYCLE)
 end
 
 local function set_switch(payload)
@@ -186,6 +209,7 @@ local commands = {
   S = function() machine:save("tempest_agent") end,
   L = function() machine:load("tempest_agent") end,
   D = set_switch,
+  M = set_moment,
   X = function(payload)
     stream = string.unpack("<i8", payload)
     if stream ~= 0 then watch_random() end

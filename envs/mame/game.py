@@ -31,11 +31,6 @@ _START_TICKS = 60
 """More ticks than lie between the start button and the level select, or a choice and play."""
 _SCREEN_TICKS = 3
 """Ticks after which the level select has been drawn, which puts right what attract mode left."""
-WAITS = 128
-"""A game waits up to so many ticks, drawn from its seed, on the level select.
-
-The machine's random bytes depend on nothing but the moment.
-"""
 
 
 @dataclass(frozen=True)
@@ -43,12 +38,12 @@ class NewGame:
     """A game to start.
 
     ``image``: the RAM at the choice of the level, as the simulator sets it up, uint8 ``(2048,)``.
-    ``wait``: ticks to stay on the level select.  ``stream``: state of the simulator's random
-    stream from then on, or 0 for the machine's own random bytes.
+    ``moment``: where in their cycle the machine's random registers are then.  ``stream``: state of
+    the simulator's random stream in their place, or 0 for the machine's own random bytes.
     """
 
     image: NDArray[np.uint8]
-    wait: int
+    moment: int
     stream: int
 
 
@@ -80,10 +75,12 @@ class GameStarter:
         machine.phase = "starting a game"
         frame = yield from self._level_select(frame)
         _check(frame, game, (LIVES_PER_GAME, BONUS_INTERVAL, DIFFICULTY), "the switches")
-        for _ in range(game.wait):
-            frame = yield protocol.go()
+        # A game differs from another by the moment of the choice alone.  To wait for it would take
+        # MAME up to minutes, and nothing but the random registers notices the time.
+        moment = b"" if game.stream else protocol.set_moment(game.moment)
         # Any press of fire or superzapper chooses; it has to be latched like one.
-        frame = yield protocol.write([(LATCHED, m.BUTTON_FIRE)]) + protocol.carry_on()
+        choice = protocol.write([(LATCHED, m.BUTTON_FIRE)])
+        frame = yield moment + choice + protocol.carry_on()
         _expect(frame, m.STATE_NEW_LIFE, "the choice of a level")
         frame = yield from self._first_life(game)
         _check(frame, game, (CUR_WAVE, LIVES), "the start")

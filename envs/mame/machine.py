@@ -12,7 +12,8 @@ from typing import Generic, TypeVar
 
 from . import protocol
 from .errors import MachineError, MameError
-from .options import ROM_SET, MameOptions
+from .options import MameOptions
+from .output import Words
 from .process import MameProcess
 from .protocol import Dialogue, Frame
 
@@ -31,6 +32,7 @@ class MameMachine:
 
     Args:
         options: how MAME is run.
+        rom_set: MAME's name of the set that it plays (``roms.find_rom_set``).
         setup: commands that it is given before the machine's first instruction.
 
     ``frame`` is the tick at which it stands; ``None`` while it is on its way.  ``listener`` hears
@@ -38,7 +40,7 @@ class MameMachine:
     answers may take, where the options' limits do not fit.
     """
 
-    def __init__(self, options: MameOptions, setup: bytes = b"") -> None:
+    def __init__(self, options: MameOptions, rom_set: str, setup: bytes = b"") -> None:
         self.options = options
         self.frame: Frame | None = None
         self.phase = "starting"
@@ -47,7 +49,7 @@ class MameMachine:
         self.listener: Callable[[Frame, bytes], None] | None = None
         self._setup = setup
         self._buffer = bytearray()
-        self._process = MameProcess(options)
+        self._process = MameProcess(options, rom_set)
         self.deadline = time.monotonic() + options.start_timeout
         self._finalizer = weakref.finalize(self, self._process.close)
         _machines.add(self)
@@ -65,6 +67,11 @@ class MameMachine:
     def fileno(self) -> int:
         """File descriptor that becomes readable with the next tick."""
         return self._process.images
+
+    @property
+    def words(self) -> Words:
+        """What it prints, to be read while it is on its way."""
+        return self._process.words
 
     def send(self, commands: bytes) -> None:
         """Give it ``commands``; it has a limited time to reach the next tick.
@@ -90,7 +97,7 @@ class MameMachine:
     def receive(self) -> Frame | None:
         """The tick at which it has arrived, or ``None`` while that is incomplete.
 
-        Raises ``MachineError``, or ``MameError`` where the user can remedy it.
+        Raises ``MachineError``, and ``MameError`` for a MAME that is too old.
         """
         while True:
             frame = self._parse()
@@ -101,7 +108,7 @@ class MameMachine:
             except BlockingIOError:
                 return None
             if not part:
-                raise self._ended()
+                raise self.fail("it has ended", ending=True)
             self._buffer += part
 
     def fail(self, reason: str, ending: bool = False) -> MachineError:
@@ -158,27 +165,7 @@ class MameMachine:
                 f"its bridge speaks protocol {hello.protocol}, this program {protocol.PROTOCOL}: "
                 "install tempest-agent anew"
             )
-        bad = self._process.bad_roms()
-        if bad and self.options.strict_roms:
-            self.close()
-            others = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
-            raise MameError(
-                f"rom_path={str(self.options.rom_path)!r}: {bad[0]}{others} differs from the set "
-                f"{ROM_SET} (wrong checksum): get the set of Tempest rev 1, or allow it with "
-                "strict_roms=False (--any-roms)"
-            )
         self.send(self._setup + protocol.carry_on())
-
-    def _ended(self) -> Exception:
-        missing = self._process.missing_roms()
-        if self.phase == "starting" and missing:
-            self.close()
-            return MameError(
-                f"rom_path={str(self.options.rom_path)!r}: the set {ROM_SET} is incomplete or "
-                f"another one, MAME does not find {missing[0]} ({len(missing)} files in all): "
-                "get the set of Tempest rev 1"
-            )
-        return self.fail("it has ended", ending=True)
 
 
 def converse(
@@ -210,6 +197,7 @@ class _Conversations(Generic[T]):
         self._work = work
         self._poller = select.poll()
         self._machines: dict[int, MameMachine] = {}
+        self._words: dict[int, MameMachine] = {}
 
     def hold(self) -> None:
         """Go on until every dialogue has ended."""
@@ -219,13 +207,20 @@ class _Conversations(Generic[T]):
                 continue
             self._machines[machine.fileno()] = machine
             self._poller.register(machine.fileno(), select.POLLIN)
+            if machine.words.number >= 0:
+                self._words[machine.words.number] = machine
+                self._poller.register(machine.words.number, select.POLLIN)
             if machine.frame is not None:
                 self._advance(machine)
         while self.running:
             now = time.monotonic()
             wait = min(each.deadline for each in self.running) - now
             for number, _ in self._poller.poll(max(wait, 0) * 1000):
-                self._advance(self._machines[number])
+                if number in self._machines:
+                    self._advance(self._machines[number])
+                elif number in self._words and not self._words[number].words.hear():
+                    del self._words[number]
+                    self._poller.unregister(number)
             # Only after a look at what has arrived: this process may itself have been busy since.
             for machine in [each for each in self.running if each.deadline <= now]:
                 self._finish(machine, machine.overdue())
@@ -253,9 +248,10 @@ class _Conversations(Generic[T]):
     def _finish(self, machine: MameMachine, result: T | MachineError) -> None:
         self.results[machine] = result
         del self.running[machine]
-        for number in [n for n, each in self._machines.items() if each is machine]:
-            del self._machines[number]
-            self._poller.unregister(number)
+        for watched in (self._machines, self._words):
+            for number in [n for n, each in watched.items() if each is machine]:
+                del watched[number]
+                self._poller.unregister(number)
 
 
 def _abandon_machines() -> None:

@@ -8,25 +8,26 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 from pathlib import Path
 
 from .errors import MachineError, MameError
-from .options import ROM_SET, MameOptions, find_mame, link_roms
+from .options import MameOptions, find_mame
+from .output import Words
+from .roms import make_home, rom_folders
 
 BRIDGE = Path(__file__).with_name("bridge.lua")
-HOME_PREFIX = "tempest-agent-mame-"
 _FOLDERS = ("cfg", "nvram", "sta", "snap", "diff", "inp", "comments", "plugins")
 _WATCH = 'read -r _; kill -KILL "-$1" 2> /dev/null; rm -rf -- "$2"'
 """Waits for the end of its input, which comes with the parent's; then nothing may be left."""
 
 _END_SECONDS = 5.0
 _LOG_LINES = 6
-_BAD_ROM = re.compile(r"^(\S+)\s+(WRONG CHECKSUMS|WRONG LENGTH)", re.MULTILINE)
+_READS = 64
+"""Reads for the last words of a failed process; one that never stops talking is not heard out."""
+
 _NOISE = re.compile(
     r"^ALSA|^ +(EXPECTED|FOUND):|WRONG CHECKSUMS|might not run correctly|-video none"
 )
-_MISSING_ROM = re.compile(r"^(\S+)\s+NOT FOUND", re.MULTILINE)
 _EXIT = {
     0: "it ended by itself",
     2: "it ended with status 2: ROM files are missing",
@@ -48,27 +49,22 @@ class MameProcess:
     even one that hangs or is stopped, and removes the folder.
     """
 
-    def __init__(self, options: MameOptions) -> None:
+    def __init__(self, options: MameOptions, rom_set: str) -> None:
         executable = find_mame(options.mame_path)
+        self.home = make_home(options.rom_path)
         try:
-            self.home = Path(tempfile.mkdtemp(prefix=HOME_PREFIX))
-        except OSError as error:
-            raise MameError(
-                f"MAME's private folder cannot be made: {error}; set TMPDIR to a folder that "
-                "can be written"
-            ) from error
-        try:
-            link_roms(options.rom_path, self.home / "roms")
             for name in _FOLDERS:
                 (self.home / name).mkdir()
-            self._start(executable, options)
+            self._start([str(executable), *_arguments(self.home, options, rom_set)], options)
         except BaseException:
             shutil.rmtree(self.home, ignore_errors=True)
             raise
 
-    def _start(self, executable: Path, options: MameOptions) -> None:
+    def _start(self, command: list[str], options: MameOptions) -> None:
         commands_out, self.commands = os.pipe()
         self.images, images_in = os.pipe()
+        words_out, words_in = os.pipe()
+        self.words = Words(words_out)
         environment = {
             **os.environ,
             "HOME": str(self.home),
@@ -78,29 +74,29 @@ class MameProcess:
         if not options.mame_window:
             environment.update(SDL_VIDEODRIVER="dummy", SDL_AUDIODRIVER="dummy")
         try:
-            with open(self.home / "mame.log", "wb") as log:
-                self._process = subprocess.Popen(
-                    [str(executable), *_arguments(self.home, options)],
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    cwd=self.home,
-                    env=environment,
-                    pass_fds=(commands_out, images_in),
-                    # Ctrl-C is for this program, which then ends MAME in good order.
-                    start_new_session=True,
-                    # SIGPIPE stays ignored, so that the bridge sees a lost pipe as an error.
-                    restore_signals=False,
-                )
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=words_in,
+                stderr=subprocess.STDOUT,
+                cwd=self.home,
+                env=environment,
+                pass_fds=(commands_out, images_in),
+                # Ctrl-C is for this program, which then ends MAME in good order.
+                start_new_session=True,
+                # SIGPIPE stays ignored, so that the bridge sees a lost pipe as an error.
+                restore_signals=False,
+            )
         except OSError as error:
             self._close_pipes()
-            raise MameError(f"{executable} cannot be run: {error}") from error
+            raise MameError(f"{command[0]} cannot be run: {error}") from error
         except BaseException:
             self._close_pipes()
             raise
         finally:
             os.close(commands_out)
             os.close(images_in)
+            os.close(words_in)
         self._watch()
         os.set_blocking(self.images, False)
         os.set_blocking(self.commands, False)
@@ -124,14 +120,6 @@ class MameProcess:
         """MAME's process id."""
         return self._process.pid
 
-    def bad_roms(self) -> list[str]:
-        """Names of ROM files that MAME found to differ from the originals."""
-        return [name for name, _ in _BAD_ROM.findall(self._log())]
-
-    def missing_roms(self) -> list[str]:
-        """Names of ROM files that MAME did not find."""
-        return _MISSING_ROM.findall(self._log())
-
     def failure(self, reason: str, phase: str, *, ending: bool) -> MachineError:
         """End the process, and say how it failed; ``ending``: it seems to be ending by itself."""
         status: str | None = None
@@ -140,12 +128,13 @@ class MameProcess:
             status = _EXIT.get(code, f"it ended with status {code}")
         except subprocess.TimeoutExpired:
             status = "it was still running and has been killed"
+        for _ in range(_READS):
+            if not self.words.hear():
+                break
         lines = [
-            line.strip()
-            for line in self._log().splitlines()
-            if line.strip() and not _NOISE.search(line)
+            line.strip() for line in self.words.lines() if line.strip() and not _NOISE.search(line)
         ]
-        failure = MachineError(reason, phase, status, "\n".join(lines[-_LOG_LINES:]))
+        failure = MachineError(reason, phase, status, " | ".join(lines[-_LOG_LINES:]))
         self.close(at_once=True)
         return failure
 
@@ -183,21 +172,16 @@ class MameProcess:
             if pipe >= 0:
                 os.close(pipe)
                 setattr(self, name, -1)
-
-    def _log(self) -> str:
-        try:
-            return (self.home / "mame.log").read_text(errors="replace")
-        except OSError:
-            return ""
+        self.words.close()
 
 
-def _arguments(home: Path, options: MameOptions) -> list[str]:
+def _arguments(home: Path, options: MameOptions, rom_set: str) -> list[str]:
     video = (
         ["-window"] if options.mame_window else ["-video", "none", "-sound", "none", "-nothrottle"]
     )
     return [
-        ROM_SET,
-        *("-rompath", str(home / "roms")),
+        rom_set,
+        *("-rompath", rom_folders(home)),
         *("-noreadconfig", "-noplugins", "-skip_gameinfo", "-noautosave"),
         *("-inipath", str(home), "-homepath", str(home), "-pluginspath", str(home / "plugins")),
         *("-cfg_directory", str(home / "cfg"), "-nvram_directory", str(home / "nvram")),

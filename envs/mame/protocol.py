@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arcade.memory import BUTTON_FIRE, BUTTON_ZAP, RAM_SIZE
+from ..messages import printable, shown
 
 PROTOCOL = 1
 MAGIC = b"TPST"
@@ -30,10 +31,13 @@ _HEAD = struct.Struct("<4scI")
 _TICK = struct.Struct("<IQQI")
 MESSAGE_MAX = 1 << 22
 """More bytes than any message has: a longer one is nonsense."""
+_VERSION_MAX = 60
 
 TICK_CELL = 0x53
 BUTTONS = BUTTON_FIRE | BUTTON_ZAP
-"""The bits of cells 0x4D and 0x4E that ``go`` sets or clears."""
+"""The bits of cells 0x4C, 0x4D and 0x4E that ``go`` sets or clears."""
+RANDOM_CYCLE = 2**17 - 1
+"""Clock cycles after which a POKEY's random register repeats itself."""
 
 ENTRY_DTYPE = np.dtype(
     [
@@ -92,7 +96,9 @@ def parse(buffer: bytearray) -> Message | None:
     Raises ``ProtocolError`` as soon as the bytes cannot be a message.
     """
     if not MAGIC.startswith(bytes(buffer[:4])) and not buffer.startswith(MAGIC):
-        raise ProtocolError(f"it sent {bytes(buffer[:16])!r}, which is no message of the bridge")
+        raise ProtocolError(
+            f"it sent {shown(bytes(buffer[:16]))}, which is no message of the bridge"
+        )
     if len(buffer) < _HEAD.size:
         return None
     _, kind, length = _HEAD.unpack_from(buffer)
@@ -105,10 +111,11 @@ def parse(buffer: bytearray) -> Message | None:
     if kind == b"T":
         return _frame(payload)
     if kind == b"H" and length >= 2:
-        return Hello(int.from_bytes(payload[:2], "little"), payload[2:].decode("ascii", "replace"))
+        version = printable(payload[2:].decode("ascii", "replace"), _VERSION_MAX)
+        return Hello(int.from_bytes(payload[:2], "little"), version)
     if kind == b"E":
         return Trouble(payload.decode("utf-8", "replace"))
-    raise ProtocolError(f"it sent a message of the unknown kind {kind!r}")
+    raise ProtocolError(f"it sent a message of the unknown kind {shown(kind)}")
 
 
 def _frame(payload: bytes) -> Frame:
@@ -168,6 +175,11 @@ def load_state() -> bytes:
 def set_switch(port: str, field: str, value: int) -> bytes:
     """Turn an operator's switch; takes effect within a video frame."""
     return _command(b"D", f"{port}\n{field}\n{value}".encode())
+
+
+def set_moment(place: int) -> bytes:
+    """Put the POKEYs' random registers at a place (below ``RANDOM_CYCLE``) of their cycle."""
+    return _command(b"M", struct.pack("<I", place))
 
 
 def use_stream(state: int) -> bytes:

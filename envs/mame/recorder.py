@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,11 @@ from . import protocol
 from .batch import MameBatch
 from .game import GAME_STATE, switches
 from .machine import MameMachine
-from .options import ROM_SET, MameOptions
+from .options import MameOptions
 from .protocol import ENTRY_DTYPE, Frame
 
 FORMAT = 1
-KNOB, HELD, LATCHED = 0x50, 0x4D, 0x4E
+KNOB, SAMPLE, HELD, LATCHED = 0x50, 0x4C, 0x4D, 0x4E
 FIRE_READ = 0xA270
 """Where the game looks whether fire is held."""
 
@@ -82,7 +83,7 @@ class Recorder:
         reads = other & (log["written"] == 0)
         spins = _first_read(log, tick, reads & (log["address"] == KNOB), count)
         return {
-            "meta": np.array(json.dumps({"format": FORMAT, "rom": ROM_SET, **meta})),
+            "meta": np.array(json.dumps({"format": FORMAT, **meta})),
             "ram": np.stack(self.images[:count]),
             "cycle": np.array(self.cycles[:count], np.uint64),
             "act_spin": np.array([spin for spin, _ in self.controls[:count]], np.int16),
@@ -122,8 +123,8 @@ def _obey(image: NDArray[np.uint8], commands: bytes) -> tuple[int, int, bool]:
             spin = counts - 0x100 if counts >= 0x80 else counts
             buttons = held | latched
             image[KNOB] = counts
-            image[HELD] = int(image[HELD]) & ~protocol.BUTTONS | held
-            image[LATCHED] = int(image[LATCHED]) & ~protocol.BUTTONS | latched
+            for cell, pressed in ((SAMPLE, held), (HELD, held), (LATCHED, latched)):
+                image[cell] = int(image[cell]) & ~protocol.BUTTONS | pressed
     return spin, buttons, poked
 
 
@@ -180,7 +181,7 @@ class RecordingBatch(MameBatch):
 
     def _new_machine(self) -> MameMachine:
         setup = switches(self._options[0]) + protocol.keep_log(True)
-        machine = MameMachine(self.machine, setup)
+        machine = MameMachine(self.machine, self._found_set(), setup)
 
         def hear(frame: Frame, commands: bytes) -> None:
             self.version = machine.version
@@ -192,9 +193,10 @@ class RecordingBatch(MameBatch):
 
 def write_recording(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
     """Write ``arrays`` to ``path`` whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    # A new name each time, so that there can be no link at it.
+    unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with open(unfinished, "wb") as file:
+        with open(unfinished, "xb") as file:
             np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
         os.replace(unfinished, path)
     finally:

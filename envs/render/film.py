@@ -11,6 +11,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.messages import shown
+
 from .closing import ClosedByWith
 from .renderer import FRAMES_PER_SECOND
 
@@ -107,6 +109,11 @@ class FilmWriter(ClosedByWith):
         if not self._frames:
             self._part.unlink(missing_ok=True)
             return
+        if not self._path.parent.is_dir():
+            raise FilmError(
+                f"the film {self._path} is lost: its folder was removed, moved or unmounted while "
+                "it was written; film to a folder that stays"
+            )
         if not _is_complete(self._part, self._frames):
             self._part.unlink(missing_ok=True)
             raise FilmError(
@@ -119,7 +126,7 @@ class FilmWriter(ClosedByWith):
 def _require_target(path: Path) -> None:
     folder = path.parent
     if path.suffix.lower() != ".mp4":
-        raise FilmError(f"{str(path)!r} is not a name for an MP4 film: end it in .mp4")
+        raise FilmError(f"{shown(path)} is not a name for an MP4 film: end it in .mp4")
     if path.is_dir():
         raise FilmError(f"{path} is a folder: give the name of a file in it")
     if not folder.is_dir():
@@ -132,13 +139,17 @@ def _require_target(path: Path) -> None:
         readable = False
     if not readable:
         # OpenCV takes names in UTF-8 only, and crashes on others.
-        raise FilmError(f"{str(path)!a} is not valid UTF-8: film to a name in plain letters")
+        raise FilmError(f"{shown(path)} is not valid UTF-8: film to a name in plain letters")
 
 
 def _require_space(part: Path) -> None:
-    """The encoder does not tell why it cannot write; a plain file does."""
+    """The encoder does not tell why it cannot write; a plain file does.
+
+    The encoder then writes into this file, and not through a link that somebody has put there.
+    """
     try:
-        with part.open("wb") as file:
+        part.unlink(missing_ok=True)
+        with part.open("xb") as file:
             file.write(bytes(4096))
     except OSError as error:
         with suppress(OSError):  # Where nothing can be written, nothing can be removed.

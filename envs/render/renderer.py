@@ -20,6 +20,7 @@ from tempest_agent.envs.arcade.memory import (
     Ram,
     from_bytes,
 )
+from tempest_agent.envs.checks import check_side
 
 from . import actors, effects, overlay
 from .canvas import Canvas
@@ -82,9 +83,8 @@ class Renderer:
     """
 
     def __init__(self, width: int = 480, height: int = 640, glow: bool = True) -> None:
-        for name, value in (("width", width), ("height", height)):
-            if not 16 <= value <= 8192:
-                raise ValueError(f"{name}={value} is not a picture size: use 16 to 8192 pixels")
+        check_side("width", width)
+        check_side("height", height)
         self.width = width
         self.height = height
         self._glow = Glow(width, height) if glow else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 
 import cv2
 import numpy as np
@@ -15,6 +16,12 @@ from .renderer import FRAMES_PER_SECOND
 
 _ESCAPE = 27
 _RECORD = "or use --record FILE.mp4"
+
+WINDOW_RECIPE = "pip install opencv-python --force-reinstall --no-deps"
+"""Puts an OpenCV with windows over the headless one, which stays installed in pip's books.
+
+Without it there, pip would put the headless files back with its next ``install``.
+"""
 
 
 class DisplayUnavailable(RuntimeError):  # noqa: N818  (a condition, and said so by its name)
@@ -44,8 +51,7 @@ class Window(ClosedByWith):
             cv2.namedWindow(title, cv2.WINDOW_NORMAL | cv2.WINDOW_KEEPRATIO)
         except cv2.error as error:
             raise DisplayUnavailable(
-                "this OpenCV cannot open windows (headless build): "
-                f"pip install opencv-python, {_RECORD}"
+                f"this OpenCV cannot open windows (headless build): {WINDOW_RECIPE}, {_RECORD}"
             ) from error
 
     @property
@@ -65,7 +71,7 @@ class Window(ClosedByWith):
         now = time.monotonic()
         self._due = max(self._due + self._frame_time, now)
         key = cv2.waitKey(max(1, round((self._due - now) * 1000.0)))
-        if key == _ESCAPE or cv2.getWindowProperty(self._title, cv2.WND_PROP_VISIBLE) < 1:
+        if key == _ESCAPE or not self._visible():
             self.close()
         return key
 
@@ -74,8 +80,14 @@ class Window(ClosedByWith):
         if not self._open:
             return
         self._open = False
-        if cv2.getWindowProperty(self._title, cv2.WND_PROP_VISIBLE) >= 0:
+        with suppress(cv2.error):  # The user has closed it already.
             cv2.destroyWindow(self._title)
+
+    def _visible(self) -> bool:
+        try:
+            return bool(cv2.getWindowProperty(self._title, cv2.WND_PROP_VISIBLE) >= 1)
+        except cv2.error:  # What the build with Qt says once its last window is closed.
+            return False
 
 
 def _require_display() -> None:

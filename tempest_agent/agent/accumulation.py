@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -107,15 +108,16 @@ class Accumulator:
         # Only float16 underflows; the scaler is a no-op otherwise.
         self.scaler = torch.amp.GradScaler(self.device.type, enabled=precision == "float16")
 
-    def autocast(self) -> torch.autocast:
+    def autocast(self) -> AbstractContextManager[Any]:
         """The context in which networks run; losses belong outside, in float32."""
-        return torch.autocast(
-            self.device.type, dtype=self.dtype or torch.bfloat16, enabled=self.dtype is not None
-        )
+        if self.dtype is None:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=self.dtype)
 
     def begin(self) -> None:
         """Forget the gradients of the last update."""
-        self.optimizer.zero_grad(set_to_none=True)
+        for parameter in self.parameters:
+            parameter.grad = None
 
     def backward(self, loss: Tensor, share: float) -> None:
         """Add the gradient of a micro-batch whose mean loss is ``loss``.
@@ -123,7 +125,7 @@ class Accumulator:
         ``share`` is its number of rows divided by the rows of the whole update (of all processes),
         so that a small last micro-batch counts as little as it should.
         """
-        scaled: Tensor = self.scaler.scale(loss * share)
+        scaled: Tensor = self.scaler.scale(loss if share == 1.0 else loss * share)
         scaled.backward()  # type: ignore[no-untyped-call]
 
     def finish(self) -> bool:
@@ -139,8 +141,7 @@ class Accumulator:
         # Before all else, so that everybody sees the same gradient and skips the same steps.
         self.replicas.sum_gradients(self.parameters)
         self.scaler.unscale_(self.optimizer)
-        self.group_norms = {name: _norm(group) for name, group in self.groups.items()}
-        self.grad_norm = _norm(self.parameters)
+        self._measure()
         self._clip()
         if self.lagged:
             self._step_unseen()
@@ -154,6 +155,17 @@ class Accumulator:
             self.optimizer.step()
         self._count(finite)
         return finite
+
+    def _measure(self) -> None:
+        """The norm of the gradient, and those of its groups."""
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        norms = iter(torch._foreach_norm(gradients))
+        by_group = {
+            name: [next(norms) for p in group if p.grad is not None]
+            for name, group in self.groups.items()
+        }
+        self.group_norms = {name: _joined(group) for name, group in by_group.items()}
+        self.grad_norm = _joined([norm for group in by_group.values() for norm in group])
 
     def _clip(self) -> None:
         """Scale the gradient down to ``max_grad_norm``, as ``nn.utils.clip_grad_norm_`` does."""
@@ -238,9 +250,9 @@ class Accumulator:
         self.skipped_in_a_row = int(state.get("skipped_in_a_row", 0))
 
 
-def _norm(parameters: list[nn.Parameter]) -> Tensor:
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    if not gradients:
+def _joined(norms: list[Tensor]) -> Tensor:
+    """The norm of what has these ``norms`` in its parts."""
+    if not norms:
         return torch.zeros(())
-    total: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(gradients)))
+    total: Tensor = torch.linalg.vector_norm(torch.stack(norms))
     return total

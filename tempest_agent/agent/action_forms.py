@@ -7,6 +7,7 @@ single number; the arcade's games also as three numbers (``vec_env.action_space`
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
@@ -21,6 +22,9 @@ from . import vec_env
 
 MOST_VALUES = 256
 """Discrete values that the replay has room for."""
+
+FINE = 32_767
+"""Steps from the middle of a continuous action to its ends: what int16 can hold."""
 
 
 class ActionForm(ABC):
@@ -87,7 +91,7 @@ class HybridForm(ActionForm):
         values, axis = parts[self._discrete], parts[self._continuous]
         assert isinstance(values, spaces.Discrete)
         assert isinstance(axis, spaces.Box)
-        if axis.shape not in ((), (1,)) or not np.isfinite([axis.low, axis.high]).all():
+        if math.prod(axis.shape) != 1 or not axis.is_bounded():
             raise UserError(
                 f"the continuous action {axis} must be one number with finite bounds, such as "
                 "Box(-1, 1, (1,)); wrap the environment with one"
@@ -97,23 +101,52 @@ class HybridForm(ActionForm):
                 f"the discrete action has {values.n} values, HybridDQN takes at most "
                 f"{MOST_VALUES}; put some of them together"
             )
-        self.num_pairs, self._start = int(values.n), int(values.start)
-        self._low, self._high = float(axis.low.min()), float(axis.high.max())
-        self._axis_shape, self._axis_type = axis.shape, axis.dtype
+        if int(values.n) < 2:
+            raise UserError(
+                f"the discrete action {values} leaves nothing to choose: use SB3's SAC on the "
+                "continuous part alone"
+            )
+        self.num_pairs = int(values.n)
+        self._values, self._axis = values, axis
 
     def batch(self, pair: NDArray[Any], position: NDArray[Any]) -> Any:
-        place = self._low + 0.5 * (position.astype(np.float64) + 1.0) * (self._high - self._low)
+        axis = self._axis
+        place = _whole(axis, position) if axis.dtype.kind in "biu" else _real(axis, position)
         parts = {
-            self._discrete: pair.astype(np.int64) + self._start,
-            self._continuous: place.astype(self._axis_type).reshape(-1, *self._axis_shape),
+            self._discrete: pair.astype(self._values.dtype) + self._values.start,
+            self._continuous: place.reshape(-1, *axis.shape),
         }
         return parts if self._named else (parts[0], parts[1])
 
     def each(self, pair: NDArray[Any], position: NDArray[Any]) -> list[Any]:
         batch = self.batch(pair, position)
+        # With the ellipsis a place without dimensions stays an array, which a ``Box`` asks for.
         if isinstance(batch, Mapping):
-            return [{key: part[i] for key, part in batch.items()} for i in range(len(pair))]
-        return list(zip(*batch, strict=True))
+            return [{key: part[i, ...] for key, part in batch.items()} for i in range(len(pair))]
+        return [tuple(part[i, ...] for part in batch) for i in range(len(pair))]
+
+
+def _real(axis: spaces.Box, position: NDArray[Any]) -> NDArray[Any]:
+    """Places ``(N,)`` of a ``Box`` of real numbers, from places in [-1, 1]."""
+    low, high = axis.low.astype(np.float64).item(), axis.high.astype(np.float64).item()
+    # In halves, because the distance between the bounds may be more than a number can be.
+    half = 0.5 * low + 0.5 * (position.astype(np.float64) + 1.0) * (0.5 * high - 0.5 * low)
+    # Where the lower one is huge the sum would lose the upper one.
+    place = np.where(position >= 1.0, high, 2.0 * half).astype(axis.dtype)
+    return np.clip(place, axis.low.item(), axis.high.item())
+
+
+def _whole(axis: spaces.Box, position: NDArray[Any]) -> NDArray[Any]:
+    """The same of a ``Box`` of whole numbers, each for an equal part of [-1, 1], ends included."""
+    low, last = int(axis.low.item()), int(axis.high.item()) - int(axis.low.item())
+    # Python's numbers: 64 bits do not hold the products.
+    step = np.rint((np.clip(position, -1.0, 1.0) + 1.0) * FINE).astype(np.int64).astype(object)
+    if last <= 2 * FINE:
+        chosen = step * (last + 1) // (2 * FINE + 1)
+    else:
+        chosen = (step * last + FINE) // (2 * FINE)
+    whole: NDArray[Any] = (chosen + low).astype(axis.dtype)
+    return whole
 
 
 def form_of(space: spaces.Space[Any]) -> ActionForm:

@@ -5,6 +5,8 @@ Buttons are ``fire + 2 * zap``.  The spinner is in units of the machine's 31 cou
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch import Tensor
 
@@ -24,8 +26,9 @@ def to_counts(position: Tensor, largest: int = SPINNER_COUNTS) -> Tensor:
     return (position.clamp(-1.0, 1.0) * largest).round().to(kind)
 
 
+@functools.cache
 def knots(count: int, device: torch.device | str = "cpu") -> Tensor:
-    """``count`` evenly spaced spinner positions from -1 to 1, shape ``(count,)``."""
+    """``count`` evenly spaced spinner positions from -1 to 1, ``(count,)``; not to be written."""
     return torch.linspace(-1.0, 1.0, count, device=device)
 
 

@@ -6,12 +6,22 @@ What is given by name wins over the configuration, and the configuration says ev
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
+import gymnasium as gym
+import torch
+from gymnasium.vector import VectorEnv
+from stable_baselines3.common.vec_env import VecEnv
+
 from tempest_agent.config import Config, ConfigError, NetworkConfig, from_dict, load_config
-from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.envs.checks import check_number, check_whole, is_whole
+from tempest_agent.errors import UserError, one_line, shown, unknown_name
+
+from .games import Labeller
 
 KEYS = {
     "buffer_size": ("replay", "capacity"),
@@ -37,36 +47,56 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "teacher": {"name": "none"},
     "exploration": {"epsilon_max": 0.05, "epsilon_min": 0.05, "hold_max": 1},
     "replay": {"learning_starts": 1_000},
-    "learner": {"target_clip": 1e6, "imitation": "none"},
+    "learner": {"target_clip": 0.0, "imitation": "none", "learning_rate_schedule": "constant"},
 }
-"""What differs from the configuration's own defaults where none is given."""
+"""What differs from the configuration's own defaults in all that a user does not name; a whole
+configuration names everything."""
+
+Source = Config | Mapping[str, Any] | str | Path | None
+"""What ``HybridDQN(config=...)`` takes."""
 
 RateSchedule = Callable[[float], float]
 """Progress remaining, from 1 at the start of training to 0, to a step size."""
 
 
-def base_config(config: Config | Mapping[str, Any] | str | Path | None) -> Config:
+def base_config(config: Source) -> Config:
     """The configuration that arguments are put on top of.
 
     Args:
-        config: one, a tree of settings, the name or path of a file, or None for the defaults of
-            use as a library.
+        config: a whole one, itself or as the name or path of a file; or a tree of some settings
+            (None is an empty one), the rest of which are the defaults of use as a library.
 
     Raises:
         UserError: an unknown setting, a bad value, or no such file.
     """
     if isinstance(config, Config):
-        return config
+        # Made by hand, it may hold anything.
+        return from_dict(
+            {
+                name: vars(part) if dataclasses.is_dataclass(part) else part
+                for name, part in vars(config).items()
+            }
+        )
     if isinstance(config, str | Path):
         return load_config(config)
-    base = from_dict(DEFAULTS)
-    return base if config is None else from_dict(config, base)
+    if config is not None and not isinstance(config, Mapping):
+        raise ConfigError(
+            f"config={shown(config)} must be a map of settings ({{'learner': {{...}}}}), a Config, "
+            "or the name or path of a file"
+        )
+    return from_dict(config or {}, from_dict(DEFAULTS))
+
+
+def _tree_names(config: Source, section: str, key: str) -> bool:
+    """Return whether ``config`` is a tree in which the setting is named."""
+    return isinstance(config, Mapping) and key in config.get(section, {})
 
 
 def with_arguments(
     config: Config,
+    source: Source,
     arguments: Mapping[str, Any],
-    policy_kwargs: Mapping[str, Any],
+    policy_kwargs: Mapping[str, Any] | None,
     num_envs: int,
     encoder: str,
 ) -> Config:
@@ -74,6 +104,7 @@ def with_arguments(
 
     Args:
         config: everything that is not given.
+        source: what ``config`` was made from.
         arguments: those of ``KEYS``, ``learning_rate``, ``exploration_final_eps`` and ``device``.
         policy_kwargs: settings of the network; ``net_arch`` is SB3's name for ``hidden``.
         num_envs: environments side by side.
@@ -92,16 +123,18 @@ def with_arguments(
     }
     if "train_freq" in given:
         given["train_freq"] = _train_freq(given["train_freq"])
-    if given.get("gradient_steps") == -1:
+    if is_whole(given.get("gradient_steps")) and given["gradient_steps"] == -1:
         # As many updates as decisions were played since the last ones.
-        given["gradient_steps"] = given.get("train_freq", config.learner.train_freq) * num_envs
+        freq = {"train_freq": given.get("train_freq", config.learner.train_freq)}
+        given["gradient_steps"] = from_dict({"learner": freq}).learner.train_freq * num_envs
     for name, (section, key) in KEYS.items():
         if name in given:
             tree[section][key] = given[name]
     if "learning_rate" in given:
         rate = given["learning_rate"]
         tree["learner"]["learning_rate"] = rate(1.0) if callable(rate) else rate
-        tree["learner"]["learning_rate_schedule"] = "constant"
+        if not _tree_names(source, "learner", "learning_rate_schedule"):
+            tree["learner"]["learning_rate_schedule"] = "constant"
     if "exploration_final_eps" in given:
         final = given["exploration_final_eps"]
         tree["exploration"] |= {"epsilon_max": final, "epsilon_min": final}
@@ -113,24 +146,41 @@ def with_arguments(
         raise UserError(_in_argument_names(str(error), given)) from error
 
 
-def for_steps(config: Config, steps: int, exploration_fraction: float | None) -> Config:
+def for_steps(config: Config, steps: Any, exploration_fraction: float | None) -> Config:
     """``config`` for a run of ``steps`` decisions.
 
     Exploration falls over the share ``exploration_fraction`` of them, or as configured.
+
+    Raises:
+        UserError: ``steps`` is no number that a run can have.
     """
+    if not isinstance(steps, Real) or not math.isfinite(steps):
+        raise UserError(
+            f"learn(total_timesteps={shown(steps)}): give a number of decisions, such as 100_000"
+        )
+    steps = math.ceil(steps)
+    if steps <= 0:
+        # Nothing is played, as in SB3, and what is planned stays planned.
+        return config
     tree: dict[str, dict[str, Any]] = {"run": {"steps": steps}}
     if exploration_fraction is not None:
         tree["exploration"] = {"epsilon_steps": max(1, round(exploration_fraction * steps))}
     return from_dict(tree, config)
 
 
-def network_settings(policy_kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def network_settings(policy_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
     """``policy_kwargs`` as settings of the network.
 
     Raises:
         UserError: an unknown one.
     """
     known = {field.name for field in dataclasses.fields(NetworkConfig)} - {"encoder"}
+    if policy_kwargs is None:
+        return {}
+    if not isinstance(policy_kwargs, Mapping):
+        raise UserError(
+            f"policy_kwargs={shown(policy_kwargs)} must be a map of the network's settings"
+        )
     settings = dict(policy_kwargs)
     if "net_arch" in settings:
         settings["hidden"] = settings.pop("net_arch")
@@ -140,18 +190,59 @@ def network_settings(policy_kwargs: Mapping[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def checked_fraction(value: float | None) -> float | None:
-    """``exploration_fraction`` as it came.
+def check_others(
+    env: Any,
+    device: Any,
+    stats_window_size: Any,
+    teacher: Any,
+    teacher_score: Any,
+    on_metrics: Any,
+) -> None:
+    """Check the arguments of ``HybridDQN`` that are no settings.
+
+    Raises:
+        UserError: one of another kind.
+    """
+    if not isinstance(env, gym.Env | VecEnv | VectorEnv | str | None):
+        raise UserError(
+            f"env={shown(env)} must be an environment, a vector environment or a registered name"
+        )
+    if teacher is not None and not isinstance(teacher, Labeller):
+        raise UserError(
+            f"teacher={shown(teacher)} must be an object with act(), state_dict() and "
+            "load_state_dict(), or None; by name it is config={'teacher': {'name': ...}} for "
+            "tempest-agent train"
+        )
+    if on_metrics is not None and not callable(on_metrics):
+        raise UserError(f"on_metrics={shown(on_metrics)} must be a function of a line of metrics")
+    try:
+        check_number("teacher_score", teacher_score)
+        check_whole("stats_window_size", stats_window_size, 1, 10**9, "it counts episodes")
+        torch.device("cpu" if device is None or str(device) == "auto" else device)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise UserError(one_line(error)) from error
+
+
+def fraction_of(value: Any, config: Source) -> float | None:
+    """Return the share of ``learn`` over which exploration falls, None where ``config`` says it.
+
+    Args:
+        value: the share given by name, which wins.
+        config: as the user gave it.
 
     Raises:
         UserError: not from 0 to 1.
     """
-    if value is not None and not 0.0 <= value <= 1.0:
+    if value is None:
+        said = not isinstance(config, Mapping | None)
+        said = said or _tree_names(config, "exploration", "epsilon_steps")
+        return None if said else EXPLORATION_FRACTION
+    if not (isinstance(value, Real) and 0.0 <= float(value) <= 1.0):
         raise UserError(
-            f"exploration_fraction={value!r} is a share of learn(total_timesteps); give a number "
-            "from 0 to 1"
+            f"exploration_fraction={shown(value)} is a share of learn(total_timesteps); give a "
+            "number from 0 to 1"
         )
-    return value
+    return float(value)
 
 
 def _train_freq(value: Any) -> Any:
@@ -159,7 +250,7 @@ def _train_freq(value: Any) -> Any:
         number, unit = value
         if unit != "step":
             raise UserError(
-                f"train_freq={value!r}: HybridDQN counts steps of the environments, not "
+                f"train_freq={shown(value)}: HybridDQN counts steps of the environments, not "
                 "episodes; give a number or (number, 'step')"
             )
         return number

@@ -16,11 +16,19 @@ from tempest_agent.config import Config
 from .acting import features
 from .actions import pair_mask, to_unit
 from .inference import InferenceCopy
-from .munchausen import log_policy, soft_bootstrap
+from .munchausen import log_policy, soft_bootstrap, soft_policy
 from .networks import Heads, QNetwork
 from .replay_rows import Batch, Column, Path, to_device
 from .rescaling import rescale, restore
-from .retrace import exploration_chance, policy_chance, retrace, trace_weights
+from .retrace import (
+    held_actions,
+    knot_shares,
+    nearest_index,
+    pair_chance,
+    policy,
+    retrace,
+    trace_weights,
+)
 from .targets import choose, clamp_target, n_step_target
 
 
@@ -39,6 +47,18 @@ class Target(NamedTuple):
     """``(B,)``, share that it lowered."""
     effective_n: Tensor
     """``(B,)``, decisions that a target rests on."""
+
+
+class _States(NamedTuple):
+    """The states that B paths of n decisions lead through, and what was done in each."""
+
+    observation: Tensor
+    """``(B n, F)``; the other columns are ``(B n)``."""
+    pair: Tensor
+    position: Tensor
+    zap_legal: Tensor
+    legal: Tensor
+    """``(B n, 4)``."""
 
 
 class Bootstrap:
@@ -65,25 +85,27 @@ class Bootstrap:
         self.exploration = config.exploration
         self.device = device
         self.layout = network.layout
+        self._knot_shares = knot_shares(self.layout.counts, network.num_knots).to(device)
 
     @torch.no_grad()
     def __call__(self, batch: Batch, target_clip: float | None = None) -> Target:
         """The targets of ``batch``, clamped to ``target_clip`` or else as the settings say."""
         learner = self.learner
         limit = learner.target_clip if target_clip is None else target_clip
-        returns, discounts = self._here(batch.returns), self._here(batch.discounts)
-        numbers, bonus = self._following(batch)
-        points, weights = self.network.distribution.points(numbers)
-        points = restore(points, learner.value_rescaling)
-        effective = self._here(batch.horizons).float()
-        if learner.munchausen > 0:
-            points = points + bonus.unsqueeze(1)
-            returns = returns + self._own_bonus(batch)
-        raw = n_step_target(returns.unsqueeze(1), discounts.unsqueeze(1), points)
-        if batch.path is not None:
-            judged = torch.where(discounts > 0, points[:, 0], 0.0)
-            value, effective = self._retrace(batch, batch.path, judged)
+        if learner.trace == "retrace":
+            value, effective = self._retrace(batch)
             raw = value.unsqueeze(1)
+            weights = torch.ones_like(raw)
+        else:
+            effective = self._here(batch.horizons).float()
+            returns, discounts = self._here(batch.returns), self._here(batch.discounts)
+            numbers, bonus = self._following(batch)
+            points, weights = self.network.distribution.points(numbers)
+            points = restore(points, learner.value_rescaling)
+            if learner.munchausen > 0:
+                points = points + bonus.unsqueeze(1)
+                returns = returns + self._bonuses(batch.way)
+            raw = n_step_target(returns.unsqueeze(1), discounts.unsqueeze(1), points)
         clamped, below, above = clamp_target(raw, limit)
         return Target(
             points=rescale(clamped, learner.value_rescaling),
@@ -101,55 +123,79 @@ class Bootstrap:
         judge = self.target(observation)
         if self.learner.munchausen > 0:
             return soft_bootstrap(judge, legal, self.network.distribution, self.learner)
-        numbers = self._judged(observation, judge, legal)
-        return numbers, torch.zeros_like(numbers[:, 0])
-
-    def _judged(self, observation: Tensor, judge: Heads, legal: Tensor) -> Tensor:
         chooser = self.online(observation) if self.learner.double_q else judge
         choice = choose(self.network, chooser, legal)
-        return self.network.numbers_at(judge, choice.pair, choice.position)
+        numbers = self.network.numbers_at(judge, choice.pair, choice.position)
+        return numbers, torch.zeros_like(numbers[:, 0])
 
-    def _own_bonus(self, batch: Batch) -> Tensor:
-        """The scaled log policy of the actions that were taken, ``(B,)``."""
-        learner = self.learner
-        heads = self.target(self.observation(batch.codes))
-        pair = self._here(batch.buttons).to(torch.int64)
-        own = self._value(heads, pair, self._position(batch.spin))
-        values = restore(heads.values, learner.value_rescaling)
-        legal = self._legal(self._here(batch.zap_legal))
-        scaled = log_policy(own, values, legal, learner.munchausen_temperature)
-        return learner.munchausen * scaled.clamp(learner.munchausen_floor, 0.0)
-
-    def _retrace(self, batch: Batch, path: Path, last: Tensor) -> tuple[Tensor, Tensor]:
-        """Retrace targets of rows whose final bootstrap is worth ``last`` ``(B,)``."""
-        learner, (rows, steps) = self.learner, path.reward.shape
-        states = rows * steps
-        observation = self.observation(path.codes.reshape(states, -1))
-        pair = self._here(path.buttons.reshape(states)).to(torch.int64)
-        position = self._position(path.spin.reshape(states))
+    def _states(self, path: Path) -> _States:
+        states = path.reward.shape[0] * path.reward.shape[1]
         zap_legal = self._here(path.zap_legal.reshape(states))
-        legal = self._legal(zap_legal)
-        judge = self.target(observation)
-        chosen = self.network.distribution.points(self._judged(observation, judge, legal))[0]
-        chosen = restore(chosen[:, 0], learner.value_rescaling).view(rows, steps)
-        taken = self._value(judge, pair, position).view(rows, steps)
-        own = restore(self.online(observation).values, learner.value_rescaling)
-        chance = policy_chance(own, legal, pair, position, learner.trace_temperature)
+        return _States(
+            observation=self.observation(path.codes.reshape(states, -1)),
+            pair=self._here(path.buttons.reshape(states)).to(torch.int64),
+            position=self._position(path.spin.reshape(states)),
+            zap_legal=zap_legal,
+            legal=self._legal(zap_legal),
+        )
+
+    def _bonuses(self, path: Path) -> Tensor:
+        """What Munchausen adds to the return of each path, ``(B,)``."""
+        learner, shape = self.learner, path.reward.shape
+        states, temperature = self._states(path), learner.munchausen_temperature
+        heads = self.target(states.observation)
+        own = self._value(heads, states.pair, states.position)
+        values = restore(heads.values, learner.value_rescaling)
+        scaled = log_policy(own, values, states.legal, temperature)
+        scaled = scaled.clamp(learner.munchausen_floor, 0.0).view(shape)
+        entropy = soft_policy(values, states.legal, temperature)[1].view(shape)
+        bonus = learner.munchausen * scaled
+        # The first action is given: what is learned is its value.
+        bonus[:, 1:] += entropy[:, 1:]
+        powers = learner.gamma ** torch.arange(shape[1], device=self.device)
+        return torch.where(self._here(path.valid) > 0, powers * bonus, 0.0).sum(dim=1)
+
+    def _retrace(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Retrace targets ``(B,)`` and the numbers of decisions that they rest on."""
+        learner, path = self.learner, batch.way
+        shape = path.reward.shape
+        states = self._states(path)
+        chances, judge = self._policy(states.observation, states.legal)
+        expected = self._expected(chances, judge).view(shape)
+        taken = self._value(judge, states.pair, states.position).view(shape)
+        knots = judge.values.shape[2]
+        knot = nearest_index(states.position, knots)
+        chance = chances.gather(1, (states.pair * knots + knot).unsqueeze(1)).view(shape)
         if self.layout.fire_and_zap:
-            at_random = exploration_chance(pair, zap_legal, own.shape[2], self.exploration)
+            at_random = pair_chance(states.pair, states.zap_legal, self.exploration)
         else:
-            at_random = torch.full_like(chance, 1.0 / own[0].numel())
-        driver = self._here(path.driver.reshape(states))
-        weights = trace_weights(chance, driver, at_random, learner.trace_decay)
-        valid = self._here(path.valid)
-        # The state after the last valid decision is the one that was bootstrapped on.
+            at_random = torch.full_like(taken, 1.0 / self.layout.num_pairs).flatten()
+        at_random = (at_random * self._knot_shares[knot]).view(shape)
+        driver = self._here(path.driver)
+        held = held_actions(driver, self._here(path.spin)) & (self.exploration.hold_max > 1)
+        weights = trace_weights(chance, driver, held, at_random, learner.trace_decay)
+        valid = self._here(path.valid).float()
+        after = self.observation(batch.next_codes)
+        last = self._expected(*self._policy(after, self._legal(self._here(batch.next_zap_legal))))
+        last = torch.where(self._here(batch.discounts) > 0, last, 0.0)
+        # The state after the last valid decision is the one to bootstrap on.
         end = (valid.sum(dim=1) - 1).to(torch.int64).unsqueeze(1)
-        following = torch.cat((chosen[:, 1:], chosen[:, :1]), dim=1)
+        following = torch.cat((expected[:, 1:], expected[:, :1]), dim=1)
         following = following.scatter(1, end, last.unsqueeze(1))
-        return retrace(
-            taken, following, self._here(path.reward), weights.view(rows, steps), valid,
-            learner.gamma,
-        )  # fmt: skip
+        rewards = self._here(path.reward)
+        return retrace(taken, following, rewards, weights, valid, learner.gamma)
+
+    def _policy(self, observation: Tensor, legal: Tensor) -> tuple[Tensor, Heads]:
+        """The student's softmax policy ``(B, 4 K)``, and what the target network judges it by."""
+        judge = self.target(observation)
+        chooser = self.online(observation) if self.learner.double_q else judge
+        values = restore(chooser.values, self.learner.value_rescaling)
+        return policy(values, legal, self.learner.trace_temperature), judge
+
+    def _expected(self, chances: Tensor, judge: Heads) -> Tensor:
+        """Mean value ``(B,)`` of a policy in units of reward."""
+        values = restore(judge.values, self.learner.value_rescaling)
+        return (chances * values.flatten(1)).sum(dim=1)
 
     def _value(self, heads: Heads, pair: Tensor, position: Tensor) -> Tensor:
         """Value ``(B,)`` of one action in units of reward."""

@@ -25,21 +25,26 @@ class Collected(Metrics):
         self.names.append((kind, name))
         self._values.append((value.detach(), count))
 
-    def mean(self, name: str, total: Tensor, count: Tensor | float = 1.0) -> None:
-        """Keep ``total`` over ``count`` rows."""
-        self._keep("mean", name, total, count)
+    def mean(self, name: str, values: Tensor, count: Tensor | float | None = None) -> None:
+        """Keep the sum of ``values``, over ``count`` rows or as many as they are."""
+        self._keep("mean", name, values.sum(), values.numel() if count is None else count)
+
+    def means(self, names: tuple[str, ...], totals: Tensor, counts: Tensor) -> None:
+        """Keep ``totals`` ``(M,)`` over ``counts`` ``(M,)`` rows."""
+        for i, name in enumerate(names):
+            self._keep("mean", name, totals[i], counts[i])
 
     def total(self, name: str, value: Tensor) -> None:
         """Keep ``value``."""
         self._keep("total", name, value)
 
-    def highest(self, name: str, value: Tensor) -> None:
-        """Keep ``value``."""
-        self._keep("highest", name, value)
+    def highest(self, name: str, values: Tensor) -> None:
+        """Keep the largest of ``values``."""
+        self._keep("highest", name, values.max())
 
-    def lowest(self, name: str, value: Tensor) -> None:
-        """Keep ``value``."""
-        self._keep("lowest", name, value)
+    def lowest(self, name: str, values: Tensor) -> None:
+        """Keep the smallest of ``values``."""
+        self._keep("lowest", name, values.min())
 
     def table(self) -> Tensor:
         """Values and counts, ``(2, M)``, float32."""

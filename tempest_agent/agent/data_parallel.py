@@ -16,7 +16,9 @@ import atexit
 import io
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -27,7 +29,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from tempest_agent.config import Config, from_dict
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.errors import UserError, one_line, shown
 
 from .checkpoint import pack
 from .replicas import ALONE, Number, Replicas, Value
@@ -42,6 +44,9 @@ _HEAD, _LENGTH = 512, 8
 and, the last one, whether this rank was asked to stop."""
 _PIECE = 1 << 26
 _VARIABLES = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
+_TORCHRUN = "TORCHELASTIC_RUN_ID"
+"""What ``torchrun`` sets, and nobody else."""
+_WATCH_SECONDS = 1.0
 
 
 class RankLostError(UserError):
@@ -88,6 +93,32 @@ def join(environment: Mapping[str, str] = os.environ) -> Replicas:
         ) from error
     atexit.register(_leave)
     return Ranks(rank, size, local)
+
+
+@contextmanager
+def watching_torchrun(lost: Callable[[], None]) -> Iterator[None]:
+    """Meanwhile a thread calls ``lost`` once where the ``torchrun`` is gone that began this rank.
+
+    It ends its ranks, but not when it is killed; they would train on by themselves.
+    """
+    if _TORCHRUN not in os.environ:
+        yield
+        return
+    parent, finished = os.getppid(), threading.Event()
+
+    def watch() -> None:
+        while not finished.wait(_WATCH_SECONDS):
+            if os.getppid() != parent:
+                lost()
+                return
+
+    thread = threading.Thread(target=watch, name="torchrun-watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        thread.join()
 
 
 def share_of(config: Config, replicas: Replicas) -> Config:
@@ -284,8 +315,8 @@ def _pieces(data: bytearray) -> Iterator[Tensor]:
 
 def _whole(environment: Mapping[str, str], name: str) -> int:
     text = environment[name]
-    if not text.isdigit():
-        raise UserError(f"{name}={text!r} is no rank or number of ranks; start with torchrun")
+    if not re.fullmatch("[0-9]{1,9}", text):
+        raise UserError(f"{name}={shown(text)} is no rank or number of ranks; start with torchrun")
     return int(text)
 
 
@@ -296,7 +327,7 @@ def _seconds(environment: Mapping[str, str]) -> float:
     except ValueError:
         seconds = 0.0
     if not 1.0 <= seconds < 1e7:
-        raise UserError(f"{TIMEOUT_VARIABLE}={text!r} must be seconds, at least 1")
+        raise UserError(f"{TIMEOUT_VARIABLE}={shown(text)} must be seconds, at least 1")
     return seconds
 
 

@@ -2,17 +2,18 @@
 
 Each is a pure function of the last lines of metrics, of what the run is like, and of the limits in
 the settings ``guard``.  It returns the evidence in figures, or None.  What the teacher's labels can
-do to a value (``Facts.label_pull``) is allowed on top of every limit of values.
+do to a value (``Facts.label_pull``) is allowed on top of every limit of values.  No detector goes
+by the sign of rewards, and none by their size alone.
 """
 
 from __future__ import annotations
 
 import math
-from statistics import median
+from statistics import fmean, median
 
 from tempest_agent.config import GuardConfig
 
-from .series import LEAST_DECISIONS, Facts, Series
+from .series import LEAST_DECISIONS, UNKNOWN, Facts, Series, reward_size, scatter
 
 LEAST_EXCESS = 5.0
 """The highest Q-value may grow as it likes up to this many times the value scale."""
@@ -20,8 +21,17 @@ SKIPPED_SHARE = 0.5
 """More updates left out than this are no rescaling of float16 any more."""
 FEW_DECISIONS = 200
 """Decisions of the agent in a line before its habits say anything."""
+LEAST_UPDATES = 500
+"""Updates before it says anything what the network has not learned."""
 SPREAD = 0.02
 """A continuous head whose turns differ less than this over the states is dead."""
+RESOLUTION = 1.0
+"""Values below this are sound whatever the rewards: the steps of AdamW have a size of their own,
+and first values are not 0."""
+SCORE_SPREADS, REWARD_SPREADS = 1.0, 3.0
+"""Standard deviations, of single games and of single lines, within which a fall is chance."""
+OTHER_SCALE = 100.0
+"""Growth of all rewards at once that play does not explain."""
 
 
 def not_finite(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
@@ -45,7 +55,7 @@ def beyond_bound(series: Series, facts: Facts, guard: GuardConfig) -> str | None
     # Labels pull at values alone: a target beyond the bound is no work of theirs.
     for name, pull in (("q_max", facts.label_pull), ("q_min", facts.label_pull), ("target_max", 0)):
         value = series.last(name)
-        if bound > 0 and abs(value) - pull > guard.bound_factor * bound:
+        if bound > 0 and abs(value) - pull > max(guard.bound_factor * bound, RESOLUTION):
             return f"{name}={value:.3g} is beyond {bound:.3g}, which no return can exceed"
     return None
 
@@ -53,10 +63,11 @@ def beyond_bound(series: Series, facts: Facts, guard: GuardConfig) -> str | None
 def overestimation(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
     """Mean values far above what the rewards are worth that anybody has had."""
     scale, mean = series.value_scale(facts.gamma), series.last("q_mean")
-    if scale > 0 and abs(mean) - facts.label_pull > guard.overestimation * scale:
+    limit = max(guard.overestimation * scale, RESOLUTION)
+    if scale > 0 and abs(mean) - facts.label_pull > limit:
         return (
-            f"q_mean={mean:.3g} is {abs(mean) / scale:.1f} times {scale:.3g}, what the best mean "
-            "reward so far is worth for ever"
+            f"q_mean={mean:.3g} is {abs(mean) / scale:.1f} times {scale:.3g}, what the largest "
+            "rewards so far are worth"
         )
     return None
 
@@ -68,11 +79,11 @@ def growing_values(series: Series, facts: Facts, guard: GuardConfig) -> str | No
     if len(values) < max(4, series.window // 2) or scale <= 0:
         return None
     before = median(values[: len(values) // 2])
-    excess = values[-1] - facts.label_pull > LEAST_EXCESS * scale
+    excess = values[-1] - facts.label_pull > max(LEAST_EXCESS * scale, RESOLUTION)
     if excess and values[-1] > guard.growth_factor * before:
         return (
             f"the largest |Q| went from {before:.3g} to {values[-1]:.3g}, "
-            f"{values[-1] / scale:.1f} times what the best mean reward is worth"
+            f"{values[-1] / scale:.1f} times what the largest rewards so far are worth"
         )
     return None
 
@@ -84,37 +95,73 @@ def degrading_play(series: Series, facts: Facts, guard: GuardConfig) -> str | No
         return None
     turned = "fell" if loss[1] < loss[0] else "rose"
     while_loss = f"while the loss {turned} from {loss[0]:.3g} to {loss[1]:.3g}"
-    score, best = series.thirds("teacher_free_score"), series.best_score
+    score, level = series.thirds("teacher_free_score"), series.score
     if score is not None and score[1] < score[0] and series.enough_games():
-        lost = 1.0 - score[1] / best if best > 0 else 0.0
-        if lost > guard.score_drop:
-            return f"the teacher-free score fell from {best:,.0f} to {score[1]:,.0f} {while_loss}"
-    reward, best = series.thirds("reward_agent"), series.best_agent_reward
-    enough = series.own_decisions(series.third) >= LEAST_DECISIONS
-    if enough and reward is not None and reward[1] < (1.0 - guard.reward_drop) * best:
-        return (
-            f"the agent's reward per decision fell from {best:.3g} to {reward[1]:.3g} {while_loss}"
-        )
+        spread = series.last("teacher_free_score_spread")
+        size = level.gained if math.isfinite(spread) else level.size
+        if level.fall(score[1], spread, SCORE_SPREADS) > guard.score_drop * size:
+            fell = f"from {level.best:{_digits(level.best)}} to {score[1]:{_digits(level.best)}}"
+            return f"the teacher-free score fell {fell} {while_loss}"
+    reward, level = series.thirds("reward_agent"), series.agent_reward
+    if reward is not None and series.own_decisions(series.third) >= LEAST_DECISIONS:
+        spread = scatter(series.values("reward_agent"))
+        if level.fall(reward[1], spread, REWARD_SPREADS) > guard.reward_drop * level.size:
+            fell = f"from {level.best:.3g} to {reward[1]:.3g}"
+            return f"the agent's reward per decision fell {fell} {while_loss}"
     return None
 
 
 def swinging_gradients(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """Gradient norms that change by orders of magnitude."""
+    """Gradient norms that go up and down by orders of magnitude.
+
+    Those below the clip, where rewards are rare or small, are no large steps; and norms that only
+    rise or only fall are those of values that are still far from the returns, or near to them.
+    """
+    floor = facts.max_grad_norm
     mean, highest = series.last("grad_norm"), series.last("grad_norm_max")
-    if mean > 0 and highest > guard.gradient_swing * mean:
+    if mean > 0 and highest > guard.gradient_swing * max(mean, floor):
         return f"grad_norm_max={highest:.3g} is {highest / mean:.0f} times the mean {mean:.3g}"
-    values = [value for value in series.values("grad_norm") if value > 0]
-    if values and max(values) > guard.gradient_swing * min(values):
-        return f"grad_norm went between {min(values):.3g} and {max(values):.3g} in a few lines"
+    norms = [max(value, floor) for value in series.values("grad_norm") if value > 0]
+    for turn in range(1, len(norms) - 1):
+        before, norm, after = norms[:turn], norms[turn], norms[turn + 1 :]
+        peak = min(norm / min(before), norm / min(after))
+        valley = min(max(before), max(after)) / norm
+        if max(peak, valley) > guard.gradient_swing:
+            return f"grad_norm went between {min(norms):.3g} and {max(norms):.3g} in a few lines"
     return None
 
 
 def clipped_gradients(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """The clipping decides on the length of every step."""
-    norm = series.last("grad_norm")
-    ratio = series.last("clip_ratio", facts.max_grad_norm / norm if norm > 0 else math.nan)
-    if ratio < guard.clip_ratio:
-        return f"clipping leaves {ratio:.1%} of the gradient (mean norm {norm:.3g})"
+    """Gradients have outgrown the clipping from one line to the next.
+
+    One that takes off the same share for long changes nothing: the steps of AdamW do not depend on
+    the size of the gradient, which is that of the values and so of the rewards.
+    """
+    *_, before, now = UNKNOWN, UNKNOWN, *series.values("clip_ratio")
+    if now < guard.clip_ratio and now * guard.gradient_swing < before:
+        norm = series.last("grad_norm")
+        return f"clipping leaves {now:.2%} of the gradient (mean norm {norm:.3g}), not {before:.2%}"
+    return None
+
+
+def other_rewards(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
+    """All rewards, the largest as well as their mean, are suddenly many times as large."""
+    earlier = series.lines[: max(1, len(series.lines) // 3)]
+    bounds = earlier[-1].get("return_bound", math.nan), series.last("return_bound")
+    sizes = fmean(map(reward_size, earlier)), reward_size(series.lines[-1])
+    if all(0 < OTHER_SCALE * before < now for before, now in (bounds, sizes)):
+        return (
+            f"the mean reward went from {sizes[0]:.3g} to {sizes[1]:.3g}, and the largest grew "
+            f"{bounds[1] / bounds[0]:,.0f} times"
+        )
+    return None
+
+
+def coarse_bins(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
+    """All values lie between two of the bins that they are to be told apart by."""
+    bound = series.last("return_bound")
+    if 0 < bound < facts.bin_width:
+        return f"the bins are {facts.bin_width:.3g} wide, and no return exceeds {bound:.3g}"
     return None
 
 
@@ -125,13 +172,16 @@ def clamped_targets(series: Series, facts: Facts, guard: GuardConfig) -> str | N
 
 
 def dead_spinner(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """The spinner rests, or its continuous head says the same everywhere."""
-    if not series.last("updates", 0.0) > 0 or series.own_decisions(1) < FEW_DECISIONS:
+    """The spinner rests, or its continuous head says the same everywhere.
+
+    Only of the arcade is it known that no turn is the best in all states.
+    """
+    if series.last("updates", 0.0) < LEAST_UPDATES or series.own_decisions(1) < FEW_DECISIONS:
         return None
     moves, spread = series.last("moves"), series.last("spinner_spread")
     if moves < guard.still_share:
         return f"the agent turns the spinner in {moves:.1%} of its decisions"
-    if spread < SPREAD:
+    if math.isfinite(moves) and spread < SPREAD:
         return f"the continuous head turns alike in all states (spread {spread:.2g})"
     return None
 
@@ -144,12 +194,22 @@ def no_gradient(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
 def stalled_target(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
     """The target network stands still, or no updates are made at all."""
     age = series.last("target_age_max", series.last("target_age"))
+    if facts.target_age > max(facts.updates, age) and age >= LEAST_UPDATES:
+        return (
+            f"the target network is to be {facts.target_age:,.0f} updates old, and the whole run "
+            f"makes about {facts.updates:,.0f}"
+        )
     if age > guard.target_age * facts.target_age:
         return f"the target network is {age:,.0f} updates old, usual are {facts.target_age:,.0f}"
     updates = series.values("updates")
     if len(updates) == series.window and updates[0] > 0 and updates[0] == updates[-1]:
         return f"no update in {series.window} lines (still {updates[-1]:,.0f})"
     return None
+
+
+def _digits(number: float) -> str:
+    """How to write a score of that size."""
+    return ",.0f" if abs(number) >= 100 else ".3g"
 
 
 def _paired(series: Series, first: str, second: str) -> list[tuple[float, float]]:

@@ -270,9 +270,7 @@ class DeviceReplay(ReplayBuffer):
             labelled=first & LABELLED > 0,
             weights=weights,
             rows=rows,
-            path=self._way(small, codes, way[:, :-1], flags[:, :-1], valid)
-            if self.retrace
-            else None,
+            path=self._way(small, codes, way[:, :-1], flags[:, :-1], valid) if self.paths else None,
         )
 
     def _last(self, way: Tensor, flags: Tensor) -> Tensor:

@@ -3,7 +3,10 @@
 ``huber`` and ``squared`` learn the value.  ``c51`` (Bellemare et al. 2017, "A distributional
 perspective on reinforcement learning") and ``hl_gauss`` (Farebrother et al. 2024, "Stop
 regressing") learn the probabilities of evenly spaced values whose ends *are* the target clamp.
-``iqn`` (Dabney et al. 2018, "Implicit quantile networks") learns quantiles.
+``iqn`` (Dabney et al. 2018, "Implicit quantile networks") learns quantiles.  Its loss is the mean
+over the quantiles that are learned, where the paper adds them up: the same minimum, but gradients
+that do not grow with their number, so that clipping and imitation weigh as much as with the other
+losses.  Quantiles that play or make targets lie at even fractions, the paper's at random ones.
 
 A target is given as points ``(B, P)`` with weights ``(B, P)`` that add up to 1; a single point is a
 plain target.  Everything here is in the units that the network learns (``rescaling``), float32.
@@ -20,7 +23,7 @@ from torch.nn import functional
 from tempest_agent.config import LearnerConfig
 
 from .losses import VALUE_LOSSES
-from .rescaling import rescale
+from .rescaling import rescale, restore
 
 COSINES = 64
 """Waves that a quantile's fraction is described with."""
@@ -33,11 +36,14 @@ class Distribution:
         numbers: numbers of one value, D.
         head_numbers: how many of them the value head gives at once.
         is_plain: whether the number is the value.
+        resolution: difference between two values that have a probability, in units of reward and
+            next to 0; 0 where all values can be said.
     """
 
     numbers = 1
     head_numbers = 1
     is_plain = True
+    resolution = 0.0
 
     def __init__(self, learner: LearnerConfig) -> None:
         self.learner = learner
@@ -78,8 +84,10 @@ class _Bins(Distribution):
     def __init__(self, learner: LearnerConfig) -> None:
         super().__init__(learner)
         self.numbers = self.head_numbers = learner.value_bins
-        self.limit = float(rescale(torch.tensor(learner.target_clip), learner.value_rescaling))
+        clip = torch.tensor(learner.target_clip, device="cpu")  # Also where shapes alone are made.
+        self.limit = float(rescale(clip, learner.value_rescaling))
         self.step = 2.0 * self.limit / (self.numbers - 1)
+        self.resolution = float(restore(torch.tensor(self.step), learner.value_rescaling))
 
     def centres(self, device: torch.device) -> Tensor:
         """The values that have a probability, ``(D,)``."""

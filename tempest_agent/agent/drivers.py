@@ -4,8 +4,10 @@ The driver is drawn for a *segment* of many decisions, never per decision, so th
 the states it leads itself into.  A fixed part of the games never sees the teacher.  Random actions
 follow a ladder over the games (Horgan et al. 2018, "Distributed prioritized experience replay"):
 game i explores at ``epsilon_max * (epsilon_min / epsilon_max) ** (i / (N - 1))``, and a random
-action is held for a few decisions, because single ones cancel out.  The teacher-free games are the
-last, least curious ones, so their scores show what the student can do by itself.
+action is held for a few decisions, because single ones cancel out.  The rate is the chance to begin
+one: held for h decisions on average, it makes the share ``p h / (p h + 1 - p)`` random.  The
+teacher-free games are the last, least curious ones, so their scores show what the student can do by
+itself.
 """
 
 from __future__ import annotations

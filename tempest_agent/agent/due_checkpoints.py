@@ -19,11 +19,9 @@ class DueCheckpoints(BaseCallback):
 
     def _on_step(self) -> bool:
         trainer = self.trainer
-        every = trainer.config.run.checkpoint_interval
-        before = trainer.steps - trainer.config.run.num_envs
         trainer.stopped = trainer.replicas.stops(trainer.stop_requested)
         # The last checkpoint of a run is written by ``run``, after the last updates.
         last = trainer.stopped or trainer.steps >= trainer.config.run.steps
-        if trainer.steps // every != before // every and not last:
+        if trainer.is_scheduled and not last:
             trainer.save()
         return not trainer.stopped

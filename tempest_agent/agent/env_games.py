@@ -6,6 +6,7 @@ they come from, uint8 as it is, float16 as it is, everything else as float32.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,11 @@ from tempest_agent.envs.actions import HybridActions
 from tempest_agent.errors import UserError
 
 from . import vec_env
-from .action_forms import form_of
+from .action_forms import FINE, form_of
 from .games import Games, Step
 from .networks import Layout
 from .tempest_games import TEMPEST_LAYOUT, ZAP_LEGAL_FEATURE
 from .vector_adapter import VectorEnvAdapter
-
-FINE = 32_767
-"""Steps from the middle of a continuous action to its ends: what int16 can hold."""
 
 
 def layout_of(observation: spaces.Space[Any], action: spaces.Space[Any]) -> Layout:
@@ -47,9 +45,11 @@ def layout_of(observation: spaces.Space[Any], action: spaces.Space[Any]) -> Layo
             f"three numbers as an action, {action}, are understood only for Tempest's features; "
             "make the environment with action_type='hybrid'"
         )
+    if not math.prod(observation.shape):
+        raise UserError(f"the observation {observation} has no numbers: there is nothing to see")
     exact = observation.dtype in (np.uint8, np.float16)
     return Layout(
-        num_features=int(np.prod(observation.shape)),
+        num_features=math.prod(observation.shape),
         num_pairs=form_of(action).num_pairs,
         counts=FINE,
         stored=str(observation.dtype) if exact else "float32",

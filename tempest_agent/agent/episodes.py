@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .games import Step
+from .vec_env import game_infos
 
 
 class Episodes:
@@ -43,7 +44,7 @@ class Episodes:
         self._returns += step.reward
         self._lengths += 1
         over: NDArray[np.bool_] = step.game_over
-        infos: list[dict[str, Any]] = given or [{} for _ in range(over.size)]
+        infos = given or game_infos(step)
         for game in np.flatnonzero(over):
             if given is None:
                 cut = bool(step.truncated[game] and not step.terminated[game])

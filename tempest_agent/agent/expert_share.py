@@ -13,6 +13,8 @@ from typing import Any
 
 from tempest_agent.config import TeacherConfig
 
+from .imitation import reached
+
 FEWEST_GAMES = 20
 """Teacher-free games before their score decides anything."""
 
@@ -26,9 +28,9 @@ class ExpertShare:
     With s the teacher-free score, T the teacher's and g ``expert_ratio_goal``, the share by
     performance is ``start + (floor - start) * min(1, s / (g * T))``, and the lowest such value so
     far counts.  A rise of ``expert_ratio_rise`` begins when s is below
-    ``(1 - expert_ratio_drop) * best`` and ends when s is above ``(1 - expert_ratio_drop / 2) *
-    best`` or after ``expert_ratio_rise_steps`` decisions.  No other begins within as many decisions
-    after its end, and s itself becomes the best if it has not recovered.
+    ``best - expert_ratio_drop * |best|`` and ends when s has made up for half of that or after
+    ``expert_ratio_rise_steps`` decisions.  No other begins within as many decisions after its end,
+    and s itself becomes the best if it has not recovered.
 
     Args:
         teacher: the settings.
@@ -57,20 +59,21 @@ class ExpertShare:
             return
         if score is None or games < FEWEST_GAMES:
             return
-        reached = score / max(teacher.expert_ratio_goal * teacher_score, 1e-9)
+        part = teacher.expert_ratio_goal
+        goal = teacher_score * part if teacher_score >= 0.0 else teacher_score / part
         fall = teacher.expert_ratio_floor - teacher.expert_ratio_start
-        share = teacher.expert_ratio_start + fall * min(1.0, max(0.0, reached))
+        share = teacher.expert_ratio_start + fall * min(1.0, max(0.0, reached(score, goal)))
         self.lowest = min(self.lowest, share)
         best = score if self.best is None else self.best
         if self.raised:
-            recovered = score >= (1.0 - teacher.expert_ratio_drop / 2.0) * best
+            recovered = score >= best - teacher.expert_ratio_drop / 2.0 * abs(best)
             if recovered or step >= self.turn:
                 self.raised = False
                 self.turn = step + teacher.expert_ratio_rise_steps
                 self.best = best if recovered else score
             return
         self.best = max(best, score)
-        if score < (1.0 - teacher.expert_ratio_drop) * best and step >= self.turn:
+        if score < best - teacher.expert_ratio_drop * abs(best) and step >= self.turn:
             self.raised = True
             self.rises += 1
             self.turn = step + teacher.expert_ratio_rise_steps

@@ -68,7 +68,8 @@ def forward(inputs: Tensor, layers: Pairs, alive: Tensor | None = None) -> Tenso
     weights: list[Tensor] = []
     epsilons: list[float] = []
     for linear, norm in layers:
-        weights += (*linear.parameters(), *norm.parameters())
+        tensors: Any = (linear.weight, linear.bias, norm.weight, norm.bias)
+        weights += tensors
         epsilons.append(cast(nn.LayerNorm, norm).eps)
     if torch.is_grad_enabled():
         out: Tensor = _Layers.apply(inputs, alive, epsilons, *weights)  # type: ignore[no-untyped-call]

@@ -19,6 +19,8 @@ from .replicas import ALONE, Replicas
 RECENT_GAMES = 50
 WINDOWS = {"1m": 1_000_000, "5m": 5_000_000}
 """Suffix of a figure -> frames that it looks back."""
+MOST_GAMES = 500_000
+"""Games that are looked back at most, so that checkpoints stay small where games are short."""
 MILLION = 1e6
 
 
@@ -80,7 +82,9 @@ class GameHistory:
         self.free_finished += 1
         self._free_games.append([float(self.frames), score, level])
         oldest = self.frames - max(WINDOWS.values())
-        while len(self._free_games) > RECENT_GAMES and self._free_games[0][0] <= oldest:
+        while len(self._free_games) > RECENT_GAMES and (
+            self._free_games[0][0] <= oldest or len(self._free_games) > MOST_GAMES
+        ):
             del self._free_games[0]
 
     def forget(self, games: NDArray[np.bool_]) -> None:
@@ -119,7 +123,12 @@ class GameHistory:
 
     def _free_figures(self) -> dict[str, float]:
         games = np.array(self._free_games)
-        figures = {"teacher_free_score": float(np.mean(games[-RECENT_GAMES:, 1]))}
+        recent = games[-RECENT_GAMES:, 1]
+        figures = {
+            "teacher_free_score": float(np.mean(recent)),
+            "teacher_free_score_spread": float(np.std(recent)),
+            "teacher_free_games": float(self.free_finished),
+        }
         for name, width in WINDOWS.items():
             inside = games[games[:, 0] > self.frames - width]
             if len(inside):

@@ -5,7 +5,7 @@ Anything with these methods can be trained on; the arcade's own batch is in ``te
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +71,7 @@ class Games(Protocol):
         """Go on from what ``state_dict`` gave."""
 
 
+@runtime_checkable
 class Labeller(Protocol):
     """A teacher: a function of the states, and of what it remembers of them."""
 

@@ -138,7 +138,7 @@ class GamesInPlay:
         buttons = np.where(explores, drivers.held_buttons, buttons)
         # The games overwrite their observation in place; the replay needs the one acted on.
         codes = codes.copy()
-        step = games.step(spin.astype(label_spin.dtype), buttons.astype(np.uint8))
+        step = games.step(spin.astype(own_spin.dtype), buttons.astype(np.uint8))
         rows = Rows(
             codes=codes,
             spin=step.spin,

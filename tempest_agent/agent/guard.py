@@ -59,7 +59,7 @@ class Guard:
 
     def __init__(self, config: Config, has_teacher: bool) -> None:
         self.guard = config.guard
-        self.facts = Facts.of(config)
+        self.facts = Facts.of(config, has_teacher)
         self.series = Series(self.guard.window, self.facts.free_share)
         self.remedies = Remedies(self.guard, config.learner.target_clip, has_teacher)
         self.good_step: int | None = None
@@ -191,10 +191,7 @@ class Guard:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name in _STORED:
             setattr(self, name, state[name])
-        series = state["series"]
-        self.series.lines = [dict(line) for line in series["lines"]]
-        for name in ("best_reward", "best_agent_reward", "best_score"):
-            setattr(self.series, name, float(series[name]))
+        self.series.load_state_dict(state["series"])
         self.remedies.load_state_dict(state["remedies"])
 
 

@@ -11,7 +11,6 @@ checkpoint taken in any callback continues exactly.
 
 from __future__ import annotations
 
-import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -28,11 +27,12 @@ from tempest_agent.config import Config
 from tempest_agent.errors import UserError
 
 from .arguments import (
-    EXPLORATION_FRACTION,
     RateSchedule,
+    Source,
     base_config,
-    checked_fraction,
+    check_others,
     for_steps,
+    fraction_of,
     with_arguments,
 )
 from .collector import Collector
@@ -45,7 +45,7 @@ from .learner import Learner
 from .networks import Layout
 from .persistence import Persistence
 from .playing import Playing
-from .policies import POLICIES, policy_class
+from .policies import POLICIES, HybridPolicy, policy_class
 from .rates import Rates
 from .replay import ReplayBuffer
 from .replicas import ALONE, Replicas
@@ -65,7 +65,8 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
     The value of each discrete action is a function of the continuous one (Lobel et al. 2023,
     "Q-functionals for value-based continuous control"), so the greedy action is exact (van Hasselt
     et al. 2016, "Deep reinforcement learning with double Q-learning"; Wang et al. 2016, "Dueling
-    network architectures").  Arguments that are left out are what ``config`` says.
+    network architectures").  Arguments that are left out are what ``config`` says, and what it does
+    not name either has the defaults of use as a library.
 
     Args:
         policy: ``"MlpQPolicy"``, ``"LaneQPolicy"`` (Tempest's features only) or such a class.
@@ -73,8 +74,9 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             autoreset) or of SB3, or ``GamesVecEnv``.  Observations are a ``Box``; actions a
             ``Dict`` or ``Tuple`` of one ``Discrete`` and one bounded ``Box`` with one number.
             None only for ``load``.
-        learning_rate: step size of AdamW, constant; or a function of the progress remaining
-            (1 at the start, 0 at the end of ``learn``), kept as a table of 1,001 places.
+        learning_rate: step size of AdamW, constant unless ``config`` is a tree that names a
+            schedule; or a function of the progress remaining (1 at the start, 0 at the end of
+            ``learn``), kept as a table of 1,001 places.
         buffer_size: decisions that the replay keeps.
         learning_starts: decisions before the first update.
         batch_size: rows of an update.
@@ -84,8 +86,8 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         gradient_steps: updates each time; -1 for as many as decisions were played.
         n_steps: longest n-step return.
         target_update_interval: updates between two moves of the target network.
-        exploration_fraction: share of ``learn`` over which exploration falls to its end; 0.1 if
-            there is no ``config`` either.
+        exploration_fraction: share of ``learn`` over which exploration falls to its end; 0.1 where
+            ``config`` does not give ``exploration.epsilon_steps`` either.
         exploration_initial_eps: exploration rate at the start.
         exploration_final_eps: exploration rate at the end, the same in all environments.
         max_grad_norm: gradient norm above which it is scaled down.
@@ -95,7 +97,8 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         verbose: 1 prints lines of figures.
         device: ``auto``, ``cpu`` or ``cuda``.
         seed: of everything random; the configuration's (1) if left out, never a random one.
-        config: all settings: a ``Config``, a tree of settings, or a configuration's name.
+        config: a tree of some settings; or a whole configuration, which names all of them: a
+            ``Config``, or the name or file of one, as ``tempest-agent train`` takes it.
         teacher: labels states and drives its segments; None trains without one.
         teacher_score: mean score of the teacher, for the imitation gate; used if the
             configuration gives none.
@@ -122,6 +125,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
     collector: Collector
     replay: ReplayBuffer
     update: Update
+    policy: HybridPolicy
     curriculum: Curriculum
     owed: int
     _rates: Rates
@@ -151,7 +155,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         verbose: int = 0,
         device: torch.device | str | None = None,
         seed: int | None = None,
-        config: Config | Mapping[str, Any] | str | pathlib.Path | None = None,
+        config: Source = None,
         teacher: Labeller | None = None,
         teacher_score: float = 1.0,
         on_metrics: Callable[[dict[str, float]], None] | None = None,
@@ -175,6 +179,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             "device": device,
             "seed": seed,
         }
+        check_others(env, device, stats_window_size, teacher, teacher_score, on_metrics)
         kind = policy_class(policy)
         base = base_config(config)
         super().__init__(
@@ -189,11 +194,9 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             sde_support=False,
         )
         num_envs = base.run.num_envs if self.env is None else self.n_envs
-        self.config = with_arguments(base, arguments, policy_kwargs or {}, num_envs, kind.encoder)
+        self.config = with_arguments(base, config, arguments, policy_kwargs, num_envs, kind.encoder)
         self.rate_table = Table.of(learning_rate, 1) if callable(learning_rate) else None
-        if exploration_fraction is None and config is None:
-            exploration_fraction = EXPLORATION_FRACTION
-        self.exploration_fraction = checked_fraction(exploration_fraction)
+        self.exploration_fraction = fraction_of(exploration_fraction, config)
         self.replicas = replicas
         self.teacher = teacher
         self.teacher_score = self.config.teacher.score or teacher_score
@@ -246,12 +249,14 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
                 f"{self.observation_space}; use MlpQPolicy"
             )
         self.learner = Learner(self.layout, config, self.device, self.replicas)
-        self.policy = self.policy_class(
+        policy: Any = self.policy_class(
             self.observation_space,
             self.action_space,
             self.lr_schedule,
             network=self.learner.followers.average,
-        ).to(self.device)
+            config=config,
+        )
+        self.policy = policy.to(self.device)
         if self.env is not None:
             self._make_collector()
 
@@ -287,6 +292,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         result = super()._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )
+        self.guard.facts = self.guard.facts.for_steps(self.config, self._total_timesteps)
         if begins:
             self.episodes.begin()
             if isinstance(self.games, EnvGames):
@@ -331,6 +337,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             )
             self.replay.update_priorities(rows, errors)
         self._n_updates = self.learner.updates
+        self.policy.step = step
 
     def learning_rate_at(self, step: int) -> float:
         """Step size after ``step`` decisions: that of the schedule, lowered by the guard."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tempest_agent.config import Config, local_options
 from tempest_agent.errors import one_line
 
 from .games_in_play import PlayFailedError
@@ -33,10 +36,15 @@ def saved_if_play_fails(trainer: Trainer) -> Iterator[None]:
         raise PlayFailedError(f"{error}; {_saved(trainer)}") from error
 
 
+def resume_command(run: Path, config: Config) -> str:
+    """What resumes the run in the folder ``run``, with what no file of it keeps."""
+    return shlex.join(["tempest-agent", "train", "--resume", str(run), *local_options(config)])
+
+
 def _saved(trainer: Trainer) -> str:
     """Save, and say what there is to go on from."""
     run = trainer.folder.parent
-    go_on = f"go on with: tempest-agent train --resume {run}"
+    go_on = f"go on with: {resume_command(run, trainer.config)}"
     if trainer.saved_steps == trainer.steps:
         return go_on
     # No games are played here for the checkpoint's sake: the run is to end.

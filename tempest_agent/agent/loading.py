@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from tempest_agent.config import ConfigError, from_dict
+from tempest_agent.config import from_dict
 from tempest_agent.errors import UserError, one_line
 
 from .checkpoint import read_checkpoint
+from .checkpoint_schema import PLAYER, RUN, require_entries
 from .networks import Layout
 from .policies import policy_name
-from .space_data import space_from
-from .vec_env import action_space, observation_space
+from .run_checkpoints import MISFITS
+from .space_data import spaces_from
 
 if TYPE_CHECKING:
     from .hybrid_dqn import HybridDQN
-
-SUFFIX = ".pt"
 
 
 def load_model(
@@ -28,6 +27,7 @@ def load_model(
 ) -> HybridDQN:
     """The model, of class ``cls``, that the checkpoint ``path`` holds; see ``HybridDQN.load``."""
     content = read_checkpoint(path)
+    require_entries(path, content, PLAYER if content.get("player_only") else RUN)
     try:
         config = from_dict(content["config"])
         layout = Layout(**content["layout"])
@@ -35,12 +35,8 @@ def load_model(
         model: HybridDQN = cls(
             policy, env, config=config, device=device, _init_setup_model=False, **kwargs
         )
-        saved = content.get("spaces")
         if env is None:
-            model.observation_space = (
-                space_from(saved["observation"]) if saved else observation_space(layout)
-            )
-            model.action_space = space_from(saved["action"]) if saved else action_space()
+            model.observation_space, model.action_space = spaces_from(content, layout)
         if model.exploration_fraction is None:
             model.exploration_fraction = content.get("exploration_fraction")
         model.layout = layout
@@ -51,7 +47,7 @@ def load_model(
                 "environment like that one"
             )
         _fill(model, content, kwargs)
-    except (KeyError, TypeError, RuntimeError, ConfigError) as error:
+    except MISFITS as error:
         raise UserError(
             f"{path} does not fit this version of tempest-agent or the arguments given "
             f"({one_line(error)}); use the version and settings that wrote it"
@@ -62,7 +58,7 @@ def load_model(
 def _fill(model: HybridDQN, content: dict[str, Any], kwargs: dict[str, Any]) -> None:
     if content.get("player_only"):
         model.set_parameters({"average": content["learner"]["average"]}, exact_match=False)
-        model.num_timesteps = int(content["step"])
+        model.num_timesteps = model.policy.step = int(content["step"])
         return
     planned, table = model.schedules, model.rate_table
     model._load_counters(content)
@@ -78,9 +74,3 @@ def _fill(model: HybridDQN, content: dict[str, Any], kwargs: dict[str, Any]) -> 
             model.curriculum.load_state_dict(content["curriculum"])
     if model.env is not None:
         model._restart_rates()
-
-
-def existing(path: pathlib.Path) -> pathlib.Path:
-    """``path``, or with the suffix of checkpoints where only that is a file."""
-    with_suffix = path.with_suffix(SUFFIX)
-    return with_suffix if not path.suffix and with_suffix.is_file() else path

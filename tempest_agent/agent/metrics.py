@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+HELD = 16
+"""Updates whose figures are added up together: one by one that takes longer than small updates."""
+
+
+Figure = tuple[str, tuple[str, ...]]
+"""Its kind and its names, more than one in ``means``."""
+
 
 class Metrics:
-    """Running figures of many updates; nothing is read back before ``read``."""
+    """Running figures of many updates; nothing is read back before ``read``.
+
+    What is given is kept as it is until it is added up: it is not to be written into later.
+    """
 
     def __init__(self) -> None:
+        self._held: dict[Figure, list[tuple[Tensor, Tensor | float]]] = {}
         self._sums: dict[str, tuple[Tensor, Tensor | float]] = {}
         self._totals: dict[str, Tensor] = {}
         self._highest: dict[str, Tensor] = {}
@@ -20,31 +32,65 @@ class Metrics:
         self.before_reading: Callable[[], None] | None = None
         """Adds what has been counted elsewhere; called before anything is read."""
 
-    def mean(self, name: str, total: Tensor, count: Tensor | float = 1.0) -> None:
-        """Add ``total`` over ``count`` rows to the mean ``name``."""
-        before = self._sums.get(name)
-        if before is None:
-            self._sums[name] = (total.detach().clone(), count)
-        else:
-            self._sums[name] = (before[0] + total.detach(), before[1] + count)
+    def mean(self, name: str, values: Tensor, count: Tensor | float | None = None) -> None:
+        """Add ``values`` to the mean ``name``, over ``count`` rows or as many as they are."""
+        self._hold(("mean", (name,)), values, values.numel() if count is None else count)
+
+    def means(self, names: tuple[str, ...], totals: Tensor, counts: Tensor) -> None:
+        """Add ``totals`` ``(M,)`` over ``counts`` ``(M,)`` rows to M means."""
+        self._hold(("means", names), totals, counts)
 
     def total(self, name: str, value: Tensor) -> None:
         """Add ``value`` to the sum ``name``."""
-        before = self._totals.get(name)
-        value = value.detach().clone()
-        self._totals[name] = value if before is None else before + value
+        self._hold(("total", (name,)), value)
 
-    def highest(self, name: str, value: Tensor) -> None:
-        """Keep the largest ``value``."""
-        before = self._highest.get(name)
-        value = value.detach().clone()
-        self._highest[name] = value if before is None else torch.maximum(before, value)
+    def highest(self, name: str, values: Tensor) -> None:
+        """Keep the largest of ``values``."""
+        self._hold(("highest", (name,)), values)
 
-    def lowest(self, name: str, value: Tensor) -> None:
-        """Keep the smallest ``value``."""
-        before = self._lowest.get(name)
-        value = value.detach().clone()
-        self._lowest[name] = value if before is None else torch.minimum(before, value)
+    def lowest(self, name: str, values: Tensor) -> None:
+        """Keep the smallest of ``values``."""
+        self._hold(("lowest", (name,)), values)
+
+    def _hold(self, figure: Figure, values: Tensor, count: Tensor | float = 0.0) -> None:
+        held = self._held.setdefault(figure, [])
+        if held and held[0][0].shape != values.shape:
+            self._add_up(figure, held)
+            held.clear()
+        held.append((values.detach() if values.requires_grad else values, count))
+        if len(held) == HELD:
+            self._add_up(figure, held)
+            held.clear()
+
+    def _add_up(self, figure: Figure, held: list[tuple[Tensor, Tensor | float]]) -> None:
+        kind, names = figure
+        name = names[0]
+        values = torch.stack([value for value, _ in held])
+        if kind == "means":
+            counts = torch.stack([torch.as_tensor(count) for _, count in held])
+            for i, each in enumerate(names):
+                self._add_mean(each, values[:, i], list(counts[:, i]))
+        elif kind == "mean":
+            self._add_mean(name, _of_each(values), [count for _, count in held])
+        elif kind == "total":
+            self._totals[name] = _added(self._totals.get(name), _of_each(values))
+        elif kind == "highest":
+            highest = values.max()
+            before = self._highest.get(name, highest)
+            self._highest[name] = torch.maximum(before, highest)
+        else:
+            lowest = values.min()
+            self._lowest[name] = torch.minimum(self._lowest.get(name, lowest), lowest)
+
+    def _add_mean(self, name: str, totals: Tensor, counts: Sequence[Tensor | float]) -> None:
+        before, rows = self._sums.get(name, (None, 0.0))
+        if isinstance(rows, Tensor) or isinstance(counts[0], Tensor):
+            each = torch.stack([torch.as_tensor(count) for count in counts]).to(torch.float32)
+            rows = _added(torch.as_tensor(rows).to(each), each)
+        else:
+            for count in counts:
+                rows += count
+        self._sums[name] = _added(before, totals), rows
 
     def read(self) -> dict[str, float]:
         """All figures as floats, and begin anew; means over no rows are left out."""
@@ -62,6 +108,10 @@ class Metrics:
     def _complete(self) -> None:
         if self.before_reading is not None:
             self.before_reading()
+        for figure, held in self._held.items():
+            if held:
+                self._add_up(figure, held)
+        self._held.clear()
 
     def state_dict(self) -> dict[str, Any]:
         """The running figures as tensors and floats."""
@@ -75,6 +125,7 @@ class Metrics:
 
     def load_state_dict(self, state: dict[str, Any], device: torch.device) -> None:
         """Go on from ``state_dict`` with the figures on ``device``."""
+        self._held.clear()
         self._sums = {
             name: (total.to(device), count) for name, (total, count) in state["sums"].items()
         }
@@ -85,3 +136,16 @@ class Metrics:
         ):
             kept.clear()
             kept.update({figure: value.to(device) for figure, value in state[name].items()})
+
+
+def _of_each(values: Tensor) -> Tensor:
+    """Sums ``(U,)`` of what U updates gave, ``(U, ...)``."""
+    return values if values.dim() == 1 else values.flatten(1).sum(dim=1)
+
+
+def _added(before: Tensor | None, each: Tensor) -> Tensor:
+    """``before`` and U numbers added one after the other, so that it does not matter when."""
+    numbers = each if before is None else torch.cat((before.reshape(1), each))
+    if numbers.device.type != "cpu":
+        return numbers.sum()
+    return torch.from_numpy(np.add.accumulate(numbers.numpy()))[-1].clone()

@@ -2,7 +2,10 @@
 
 The policy is a softmax of the target network's values over legal button pairs and knots; its
 entropy is part of the bootstrap, and its clipped logarithm of the action that was taken part of
-the reward.
+the reward.  The paper's targets reach over one decision.  Over n they are what its operator gives
+when it is applied n times: every reward on the way has the logarithm of its own action, and every
+state between has its entropy.  Like all returns of ``learner.trace=uncorrected`` they take others'
+actions for the policy's own.
 """
 
 from __future__ import annotations
@@ -30,6 +33,15 @@ def log_policy(own: Tensor, values: Tensor, legal: Tensor, temperature: float) -
     return own - temperature * torch.logsumexp(flat / temperature, dim=1)
 
 
+def soft_policy(values: Tensor, legal: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    """The policy's chance of every pair and knot ``(B, 4 K)``, and its scaled entropy ``(B,)``."""
+    flat = values.masked_fill(~legal.unsqueeze(2), -torch.inf).flatten(1)
+    log_chance = torch.log_softmax(flat / temperature, dim=1)
+    chance = log_chance.exp()
+    entropy = -torch.where(chance > 0, chance * log_chance, 0.0).sum(dim=1)
+    return chance, temperature * entropy
+
+
 def soft_bootstrap(
     heads: Heads, legal: Tensor, distribution: Distribution, learner: LearnerConfig
 ) -> tuple[Tensor, Tensor]:
@@ -37,12 +49,8 @@ def soft_bootstrap(
 
     Logits of bins are averaged as probabilities: the numbers are then the logits of the mixture.
     """
-    temperature = learner.munchausen_temperature
     values = restore(heads.values, learner.value_rescaling)
-    flat = values.masked_fill(~legal.unsqueeze(2), -torch.inf).flatten(1)
-    log_chance = torch.log_softmax(flat / temperature, dim=1)
-    chance = log_chance.exp()
-    entropy = -torch.where(chance > 0, chance * log_chance, 0.0).sum(dim=1)
+    chance, entropy = soft_policy(values, legal, learner.munchausen_temperature)
     detail = heads.values.unsqueeze(3) if heads.detail is None else heads.detail
     mixed = distribution.mix(detail.flatten(1, 2), chance)
-    return mixed, temperature * entropy
+    return mixed, entropy

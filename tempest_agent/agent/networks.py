@@ -14,10 +14,11 @@ mean of the distribution there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from tempest_agent.config import LearnerConfig, NetworkConfig
@@ -27,7 +28,7 @@ from .actions import BUTTON_PAIRS, SPINNER_COUNTS
 from .distributions import make_distribution
 from .lane_head import LaneHead
 from .noisy import NoisyLinear
-from .spinner import interpolate
+from .spinner import interpolate, interpolate_chosen
 
 LANES = 16
 
@@ -160,6 +161,33 @@ class LanesEncoder(nn.Module):
         return encoded
 
 
+class _Dueling(torch.autograd.Function):
+    """``_dueling`` with gradients of a few operations instead of some twenty."""
+
+    @staticmethod
+    def forward(ctx: Any, numbers: Tensor) -> Tensor:
+        return _sum_up(numbers)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, incoming: Tensor) -> Tensor:
+        to_state = incoming.sum(dim=1, keepdim=True)
+        return torch.cat((to_state, incoming - to_state / incoming.shape[1]), dim=1)
+
+
+def _sum_up(numbers: Tensor) -> Tensor:
+    state, advantage = numbers[:, :1], numbers[:, 1:]
+    return state + advantage - advantage.mean(dim=1, keepdim=True)
+
+
+def _dueling(numbers: Tensor) -> Tensor:
+    """Values ``(B, A, ...)`` of a state value and A advantages ``(B, 1 + A, ...)``."""
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return _sum_up(numbers)
+    out: Tensor = _Dueling.apply(numbers)  # type: ignore[no-untyped-call]
+    return out
+
+
 class QNetwork(nn.Module):
     """Values of button pairs and spinner knots, and one spinner proposal per button pair.
 
@@ -206,6 +234,10 @@ class QNetwork(nn.Module):
             # Small first values: nothing to unlearn, and no action favoured by accident.
             self.value_head.weight.mul_(0.1)
             self.value_head.bias.zero_()
+            if isinstance(self.value_head, NoisyLinear):
+                # As strong beside the weights as where nothing is made small.
+                self.value_head.weight_noise.mul_(0.1)
+                self.value_head.bias_noise.mul_(0.1)
             self.spinner_head.weight.mul_(0.1)
             self.spinner_head.bias.zero_()
 
@@ -225,22 +257,22 @@ class QNetwork(nn.Module):
         if self.distribution.is_plain:
             out = self._numbers(latent)
             if self.dueling:
-                state, advantage = out[:, :1], out[:, 1:]
-                out = state + advantage - advantage.mean(dim=1, keepdim=True)
+                out = _dueling(out)
             return Heads(out.view(-1, self.layout.num_pairs, self.num_knots), latent)
         if self.fraction_layer is None:
             out = self._numbers(latent).view(len(latent), -1, self.distribution.numbers)
         else:
             out = self._numbers(self.fraction_layer(latent, fractions)).transpose(1, 2)
         if self.dueling:
-            state, advantage = out[:, :1], out[:, 1:]
-            out = state + advantage - advantage.mean(dim=1, keepdim=True)
+            out = _dueling(out)
         detail = out.reshape(len(out), self.layout.num_pairs, self.num_knots, -1)
         return Heads(self.distribution.mean(detail), latent, detail)
 
     def _numbers(self, latent: Tensor) -> Tensor:
         """What the value head gives, float32, without what its matrix may be filled up with."""
-        numbers: Tensor = self.value_head(latent)[..., : self.outputs]
+        numbers: Tensor = self.value_head(latent)
+        if numbers.shape[-1] != self.outputs:
+            numbers = numbers[..., : self.outputs]
         return numbers.float()
 
     def proposals(self, latent: Tensor) -> Tensor | None:
@@ -275,9 +307,8 @@ class QNetwork(nn.Module):
     def numbers_at(self, heads: Heads, pair: Tensor, position: Tensor) -> Tensor:
         """The numbers ``(B, D)`` of one action's value: a pair int64 ``(B,)`` at ``(B,)``."""
         if heads.detail is None:
-            rows = pair.view(-1, 1, 1).expand(-1, 1, self.num_knots)
-            values = heads.values.gather(1, rows).squeeze(1)
-            return interpolate(values, position, self.interpolation).unsqueeze(1)
+            values = interpolate_chosen(heads.values, pair, position, self.interpolation)
+            return values.unsqueeze(1)
         own = heads.detail[torch.arange(pair.shape[0], device=pair.device), pair]
         return self._between(own, position)
 

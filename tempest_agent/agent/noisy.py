@@ -1,7 +1,10 @@
 """A linear layer whose weights carry noise of learned strength.
 
 Fortunato et al. 2018, "Noisy networks for exploration": factorised Gaussian noise, drawn anew for
-every pass in training mode; in evaluation mode the weights are their means.
+every pass in training mode, the same for all rows of the pass; in evaluation mode the weights are
+their means.  What differs from the paper: only the value head is noisy, not the layers before it;
+the target network judges with its means instead of a noise of its own; and random actions go on
+beside the noise, unless the rates of ``exploration`` are set to 0.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 START = 0.5
-"""First strength of the noise, before division by the root of the number of inputs."""
+"""First strength of the noise, before division by the root of the number of inputs: half of what
+the first weights are drawn within."""
 
 
 class NoisyLinear(nn.Linear):

@@ -167,7 +167,11 @@ class Objective:
     ) -> Tensor:
         learner = self.learner
         alike = resemblance(
-            rows.label_pair, rows.label_position, self.online.num_knots, learner.imitation_width
+            rows.label_pair,
+            rows.label_position,
+            self.online.num_knots,
+            learner.imitation_width,
+            self.layout.num_pairs,
         )
         usable = rows.usable
         if learner.imitation == "margin":
@@ -175,7 +179,7 @@ class Objective:
         else:
             each = cross_entropy(heads.values, rows.legal, alike, learner.imitation_temperature)
         each = torch.where(usable > 0, each, 0.0)
-        metrics.mean("imitation_loss", each.sum(), usable.sum().detach())
+        metrics.mean("imitation_loss", each, usable.sum())
         return each.sum() / labels
 
     def _spinner_loss(
@@ -188,6 +192,8 @@ class Objective:
         # early and late.
         spread = _spread(heads.values).clamp(min=1e-3).unsqueeze(1)
         climb = -(self.online.values_at(heads, proposals) / spread).mean()
+        if not self.imitates(imitation):
+            return climb
         label = proposals.gather(1, rows.label_pair.unsqueeze(1)).squeeze(1)
         follow = ((label - rows.label_position).square() * rows.labelled).mean()
         return climb + imitation * follow

@@ -19,14 +19,22 @@ from numpy.typing import NDArray
 from typing_extensions import Self
 
 from tempest_agent.config import to_dict
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, one_line
 
-from .checkpoint import read_checkpoint, read_replay, write_checkpoint, write_replay
+from .checkpoint import (
+    existing,
+    read_checkpoint,
+    read_replay,
+    with_suffix,
+    write_checkpoint,
+    write_replay,
+)
+from .checkpoint_schema import PLAYER, check_replay, require_entries
 from .env_games import EnvGames
-from .loading import SUFFIX, existing, load_model
+from .loading import load_model
 from .parameters import PARAMETERS, parameters_of, put_parameters
 from .schedules import Schedules, Table
-from .space_data import space_to
+from .space_data import spaces_to
 
 if TYPE_CHECKING:
     from .hybrid_dqn import HybridDQN
@@ -42,10 +50,7 @@ class Persistence:
         return {
             "config": to_dict(self.config),
             "layout": asdict(self.layout),
-            "spaces": {
-                "observation": space_to(self.observation_space),
-                "action": space_to(self.action_space),
-            },
+            "spaces": spaces_to(self.observation_space, self.action_space),
             "exploration_fraction": self.exploration_fraction,
             "step": self.num_timesteps,
             "vector_steps": self.vector_steps,
@@ -103,6 +108,7 @@ class Persistence:
         self.owed = int(state["owed"])
         self.teacher_score = float(state["teacher_score"])
         self._n_updates = self.learner.updates
+        self.policy.step = self.num_timesteps
 
     def save(  # type: ignore[misc]
         self: HybridDQN,
@@ -122,8 +128,7 @@ class Persistence:
         """
         if not isinstance(path, str | pathlib.Path):
             raise UserError("HybridDQN.save needs a path; a checkpoint is written whole or not")
-        path = pathlib.Path(path)
-        write_checkpoint(path if path.suffix else path.with_suffix(SUFFIX), self.state_dict())
+        write_checkpoint(with_suffix(path), self.state_dict())
 
     @classmethod
     def load(
@@ -195,7 +200,10 @@ class Persistence:
         if isinstance(load_path_or_dict, Mapping):
             given = dict(load_path_or_dict)
         else:
-            content = read_checkpoint(existing(pathlib.Path(load_path_or_dict)))["learner"]
+            path = existing(pathlib.Path(load_path_or_dict))
+            content = read_checkpoint(path)
+            require_entries(path, content, PLAYER)
+            content = content["learner"]
             given = {name: content[name] for name in PARAMETERS if name in content}
         put_parameters(self.learner, given, exact_match)
 
@@ -233,13 +241,25 @@ class Persistence:
         """
         if not isinstance(path, str | pathlib.Path) or self.env is None:
             raise UserError("load_replay_buffer needs a path, and a model with an environment")
-        arrays = read_replay(pathlib.Path(path), _REPLAY_STAMP)
-        if arrays is None or "length" not in arrays:
-            raise UserError(f"{path} is no replay of HybridDQN; give a file of save_replay_buffer")
-        if int(arrays["length"]) != self.replay.length:
+        path = pathlib.Path(path)
+        what = f"{path} is no replay of HybridDQN; give a file of save_replay_buffer"
+        length = (read_replay(path, _REPLAY_STAMP, {"length": 8}) or {}).get("length")
+        if length is None or length.shape != () or length.dtype.kind not in "iu":
+            raise UserError(what)
+        if int(length) != self.replay.length:
             raise UserError(
-                f"{path} holds up to {int(arrays['length'])} decisions of each environment, this "
+                f"{path} holds up to {int(length)} decisions of each environment, this "
                 f"replay {self.replay.length}; use the same buffer_size and environments"
             )
-        self.replay.load(arrays, json.loads(str(arrays["state"])))
-        self.replay.end_games(arrays["observation"], arrays["zap_legal"])
+        seen = self.games.observe()
+        largest = self.replay.largest_arrays(self.replay.length * self.n_envs)
+        largest |= {"observation": seen.nbytes, "zap_legal": self.n_envs, "state": 100_000}
+        arrays = read_replay(path, _REPLAY_STAMP, largest) or {}
+        try:
+            state = json.loads(str(arrays["state"]))
+            left, legal = arrays["observation"], arrays["zap_legal"]
+            check_replay(state)
+            self.replay.load(arrays, state)
+            self.replay.end_games(left.reshape(seen.shape), legal.reshape(self.n_envs))
+        except (KeyError, ValueError, RecursionError) as error:
+            raise UserError(f"{what} ({one_line(error)[:120]})") from error

@@ -115,10 +115,11 @@ class Playing:
             One action, or N: an array where an action is one, else a list; and ``state``.
         """
         if not deterministic and np.random.rand() < self.exploration_rate:
-            if not self.policy.is_vectorized_observation(observation):
-                return self.action_space.sample(), state
-            drawn = [self.action_space.sample() for _ in observation]
-            return (np.array(drawn) if self.action_space.shape else drawn), state
+            is_batch = self.policy.is_vectorized_observation(observation)
+            count = len(observation) if is_batch else 1
+            pairs = np.random.randint(self.layout.num_pairs, size=count)
+            drawn = self.policy.form.each(pairs, np.random.uniform(-1.0, 1.0, count))
+            return (drawn if is_batch else drawn[0]), state
         return self.policy.predict(observation, state, episode_start, deterministic)
 
     def set_env(self: HybridDQN, env: Any, force_reset: bool = True) -> None:  # type: ignore[misc]

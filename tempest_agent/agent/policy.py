@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.config import Config, ConfigError, from_dict
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.config import Config, from_dict
+from tempest_agent.errors import UserError
 
 from .checkpoint import read_checkpoint, write_checkpoint
+from .checkpoint_schema import PLAYER, require_entries
 from .exact import ExactNetwork
 from .networks import Layout, QNetwork
 
@@ -69,23 +72,22 @@ def load_policy(path: str | Path) -> Policy:
     """
     path = Path(path)
     content = read_checkpoint(path)
+    require_entries(path, content, PLAYER)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    try:
-        config = from_dict(content["config"])
-        layout = Layout(**content["layout"])
-        network = QNetwork(layout, config.network, config.learner)
-        network.load_state_dict(content["learner"]["average"])
-        step = int(content["step"])
-    except (KeyError, TypeError, RuntimeError, ConfigError) as error:
-        raise UserError(
-            f"{path} does not fit this version of tempest-agent ({one_line(error)}); "
-            "train again or use the version that wrote it"
-        ) from error
-    if not layout.fire_and_zap:
+    network, config = player_of(content)
+    if not network.layout.fire_and_zap:
         raise UserError(
             f"{path} was trained on another environment than Tempest; use HybridDQN.load(path, env)"
         )
-    return Policy(network, config, step, digest)
+    return Policy(network, config, content["step"], digest)
+
+
+def player_of(content: Mapping[str, Any]) -> tuple[QNetwork, Config]:
+    """The network that plays in the ``content`` of a checkpoint, and its configuration."""
+    config = from_dict(content["config"])
+    network = QNetwork(Layout(**content["layout"]), config.network, config.learner)
+    network.load_state_dict(content["learner"]["average"])
+    return network, config
 
 
 def export_policy(source: str | Path, target: Path) -> None:
@@ -97,6 +99,11 @@ def export_policy(source: str | Path, target: Path) -> None:
         UserError: ``source`` is no checkpoint, or ``target`` cannot be written.
     """
     content = read_checkpoint(source)
-    kept = {name: content[name] for name in ("config", "layout", "step")}
-    average = content["learner"]["average"]
-    write_checkpoint(target, {**kept, "player_only": True, "learner": {"average": average}})
+    require_entries(Path(source), content, PLAYER)
+    about = {name: content[name] for name in (*PLAYER, "spaces") if name in content}
+    write_player(target, about, about.pop("learner")["average"])
+
+
+def write_player(path: Path, about: Mapping[str, Any], average: Mapping[str, Any]) -> None:
+    """Write the weights that play, with what there is to say of them."""
+    write_checkpoint(path, {**about, "player_only": True, "learner": {"average": average}})

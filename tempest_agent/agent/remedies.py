@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +26,7 @@ class Remedies:
     Attributes:
         learning_rate: factor on the learning rate.
         accumulation: factor on the rows (and micro-batches) of an update; so many fewer are made.
-        target_clip: magnitude to which targets are clamped.
+        target_clip: magnitude to which targets are clamped; 0 is no clamp.
         expert_ratio: least share of the segments that the teacher gets.
         rollbacks: how often the run has gone back.
         restore: how to go back; None where there are no checkpoints.
@@ -89,7 +90,7 @@ class Remedies:
 
     def _clamp(self, value_scale: float) -> str | None:
         limit = self.guard.clamp_factor * value_scale
-        if not 0 < limit < TIGHTER * self.target_clip:
+        if not 0 < limit < TIGHTER * (self.target_clip or math.inf):
             return None
         self._set("clamp", limit)
         return f"targets are clamped to {limit:.4g}"

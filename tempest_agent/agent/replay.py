@@ -19,8 +19,8 @@ What a sample that starts at row ``t`` is, case by case (n = ``n_steps``):
   later decision that was not the agent's own greedy one.  The first decision always counts,
   whoever made it: its value is what is learned.
 
-With ``trace="retrace"`` returns are as long as without a cut, and the decisions on the way are
-delivered with them (``Path``).
+With ``trace="retrace"`` returns are as long as without a cut.  With it, or with ``paths``, the
+decisions on the way are delivered with them (``Path``).
 
 Prioritised rows are drawn in proportion to their priority, one from each of B equal slices of the
 total, so no region of the buffer is missed by chance.  A new row has the largest priority seen.
@@ -90,6 +90,7 @@ class ReplayBuffer(ReplayRing):
         n_steps: longest return.
         gamma: discount per decision.
         trace: ``uncorrected``, ``cut`` at other drivers' actions, or ``retrace``.
+        paths: whether each return comes with its decisions; with ``retrace`` it does anyway.
         seed: of the sampling.
         prioritised: sample by the last error instead of uniformly.
         priority_exponent: alpha of Schaul et al. 2016, "Prioritized experience replay".
@@ -113,6 +114,7 @@ class ReplayBuffer(ReplayRing):
         n_steps: int,
         gamma: float,
         trace: str = "uncorrected",
+        paths: bool = False,
         seed: int = 0,
         prioritised: bool = False,
         priority_exponent: float = 0.5,
@@ -137,7 +139,7 @@ class ReplayBuffer(ReplayRing):
             prioritised=prioritised,
         )
         self.n_steps, self.gamma, self.cut = n_steps, gamma, trace == "cut"
-        self.retrace = trace == "retrace"
+        self.paths = paths or trace == "retrace"
         self.priority_exponent = priority_exponent
         self.death_boost, self.death_window = death_boost, death_window
         self.expert_share = expert_share
@@ -261,9 +263,12 @@ class ReplayBuffer(ReplayRing):
         horizons = np.empty(count, np.int64)
         boot = np.empty(count, np.int64)
         newest = (self.position - 1) % self.length
+        # Compiled code knows no float16; a copy asks nothing of a number but its size.
+        form = np.dtype(np.uint16) if self.stored == np.float16 else self.stored
         assemble(
-            rows, self.codes, self.reward, self.flags, newest, self.n_steps, self.gamma, self.cut,
-            codes, following, returns, discounts, horizons, boot,
+            rows, self.codes.view(form), self.reward, self.flags, newest, self.n_steps,
+            self.gamma, self.cut, codes.view(form), following.view(form), returns, discounts,
+            horizons, boot,
         )  # fmt: skip
         flat = self.flags.reshape(-1)
         flags = flat[rows]
@@ -275,7 +280,7 @@ class ReplayBuffer(ReplayRing):
             returns, discounts, horizons, (flags & ZAP_LEGAL) > 0, next_zap,
             ((flags >> DRIVER_SHIFT) & 3).astype(np.uint8), self.label_spin.reshape(-1)[rows],
             self.label_buttons.reshape(-1)[rows], (flags & LABELLED) > 0, weights, rows,
-            self._path(rows, horizons) if self.retrace else None,
+            self._path(rows, horizons) if self.paths else None,
         )  # fmt: skip
 
     def _path(self, rows: NDArray[np.int64], horizons: NDArray[np.int64]) -> Path:
@@ -307,6 +312,10 @@ class ReplayBuffer(ReplayRing):
             out["priorities"] = self.tree.numpy()
         return out
 
+    def largest_arrays(self, rows: int) -> dict[str, int]:
+        """As in ``ReplayRing``, with the priorities."""
+        return super().largest_arrays(rows) | {"priorities": 8 * rows}
+
     def state_dict(self) -> dict[str, Any]:
         """Counters and random state, plain types; the rows are in ``arrays``."""
         return super().state_dict() | {
@@ -320,11 +329,16 @@ class ReplayBuffer(ReplayRing):
         Raises:
             UserError: the snapshot is of a buffer of another shape.
         """
+        everything = np.arange(self.length * self.num_envs)
+        priorities = arrays.get("priorities")
+        if priorities is not None and (
+            priorities.shape != everything.shape or not (priorities >= 0).all()
+        ):
+            raise UserError("the replay snapshot has other priorities than one for each decision")
         super().load(arrays, state)
         self.load_random(state)
-        if self.tree is not None and "priorities" in arrays:
-            everything = np.arange(self.length * self.num_envs)
-            self.tree.set(everything, arrays["priorities"].astype(np.float64))
+        if self.tree is not None and priorities is not None:
+            self.tree.set(everything, priorities.astype(np.float64))
 
     def load_random(self, state: dict[str, Any]) -> None:
         """Restore only the random state, when the rows are lost."""

@@ -177,6 +177,13 @@ class ReplayRing:
         out |= {"aside_rows": np.array(kept, np.int64), "aside_codes": codes, "aside_zap": legal}
         return out
 
+    def largest_arrays(self, rows: int) -> dict[str, int]:
+        """Bytes of each of ``arrays`` at most, if there are ``rows`` rows, here or in all parts."""
+        codes = rows * self.num_features * self.stored.itemsize
+        small = {name: rows * getattr(self, name).itemsize for name in SMALL_COLUMNS}
+        aside = {"aside_rows": 8 * rows, "aside_codes": codes, "aside_zap": rows}
+        return {"codes": codes, **small, **aside}
+
     def state_dict(self) -> dict[str, Any]:
         """Counters, plain types; the rows are in ``arrays``."""
         return {"position": self.position, "filled": self.filled}
@@ -187,12 +194,14 @@ class ReplayRing:
         Raises:
             UserError: the snapshot is of a buffer of another shape.
         """
-        self.position, self.filled = int(state["position"]), int(state["filled"])
-        if arrays["codes"].shape != (self.filled, self.num_envs, self.num_features):
+        position, filled = int(state["position"]), int(state["filled"])
+        self._check_arrays(arrays, filled)
+        if not (0 <= filled <= self.length and 0 <= position <= min(filled, self.length - 1)):
             raise UserError(
-                f"the replay snapshot has shape {arrays['codes'].shape}, this run needs "
-                f"{(self.filled, self.num_envs, self.num_features)}; resume with the same settings"
+                f"the replay stands at decision {position} of {filled}, and has room for "
+                f"{self.length}; resume with the same settings"
             )
+        self.position, self.filled = position, filled
         self._store(slice(0, self.filled), arrays["codes"])
         for name in SMALL_COLUMNS:
             getattr(self, name)[: self.filled] = arrays[name]
@@ -201,6 +210,28 @@ class ReplayRing:
         aside = (arrays[name] for name in ("aside_rows", "aside_codes", "aside_zap"))
         for row, codes, legal in zip(*aside, strict=True):
             self._keep_aside(int(row), codes, bool(legal))
+
+    def _check_arrays(self, arrays: dict[str, NDArray[Any]], filled: int) -> None:
+        """``UserError`` for arrays that are not those of a buffer like this one."""
+        small = (filled, self.num_envs)
+        aside = arrays["aside_rows"].shape[:1]
+        wanted = {
+            "codes": (self.stored, (*small, self.num_features)),
+            **{name: (getattr(self, name).dtype, small) for name in SMALL_COLUMNS},
+            "aside_rows": (np.dtype(np.int64), aside),
+            "aside_codes": (self.stored, (*aside, self.num_features)),
+            "aside_zap": (np.dtype(np.bool_), aside),
+        }
+        for name, (dtype, shape) in wanted.items():
+            array = arrays[name]
+            if array.dtype != dtype or array.shape != shape:
+                raise UserError(
+                    f"the replay snapshot has {name} of {array.dtype} {array.shape}, this run "
+                    f"needs {dtype} {shape}; resume with the same settings"
+                )
+        rows = arrays["aside_rows"]
+        if ((rows < 0) | (rows >= self.length * self.num_envs)).any():
+            raise UserError("the replay snapshot has last observations of rows that it has not")
 
 
 def check_memory(rows: int, bytes_per_row: int, free: int | None = None) -> None:

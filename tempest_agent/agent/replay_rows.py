@@ -24,7 +24,7 @@ def to_device(column: Column, device: torch.device) -> Tensor:
     tensor = torch.from_numpy(column)
     if device.type == "cuda":
         tensor = tensor.pin_memory()
-    return tensor.to(device, non_blocking=True)
+    return tensor if device.type == "cpu" else tensor.to(device, non_blocking=True)
 
 
 AGENT, EXPLORATION, EXPERT = range(3)
@@ -100,7 +100,16 @@ class Batch(NamedTuple):
     rows: Column
     """Flat row numbers, for ``update_priorities``."""
     path: Path | None = None
-    """The decisions of each return; only for retrace."""
+    """The decisions of each return; only for retrace and Munchausen."""
+
+    @property
+    def way(self) -> Path:
+        """``path``, or without one the first decision of each return as its only one."""
+        if self.path is not None:
+            return self.path
+        first = (self.codes, self.spin, self.buttons, self.zap_legal, self.driver, self.returns)
+        valid = self.horizons > 0
+        return Path(*[column[:, None] for column in (*first, valid)])
 
     def part(self, first: int, last: int) -> Batch:
         """Rows ``first`` to ``last - 1``, without copying."""

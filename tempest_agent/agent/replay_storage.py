@@ -31,6 +31,7 @@ def make_replay(
         "n_steps": max(learner.n_steps, learner.n_steps_end),
         "gamma": learner.gamma,
         "trace": learner.trace,
+        "paths": learner.munchausen > 0,
         "seed": seed,
         "prioritised": replay.prioritised,
         "priority_exponent": replay.priority_exponent,

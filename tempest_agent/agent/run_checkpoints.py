@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,14 +11,25 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from tempest_agent.config import ConfigError
 from tempest_agent.errors import UserError, one_line
+from tempest_agent.run_directory import publish
+from tempest_agent.system_errors import machine_failure
 
-from .checkpoint import newest_checkpoint, read_checkpoint, read_replay, write_replay
+from .checkpoint import (
+    DamagedCheckpointError,
+    newest_checkpoint,
+    read_checkpoint,
+    read_replay,
+    write_replay,
+)
+from .checkpoint_schema import RUN, require_entries
 
 BEST, GOOD = "best.pt", "good.pt"
 """Copies of the checkpoint whose teacher-free games scored most, and of the last one without
 symptoms."""
+
+MISFITS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+"""What comes of content that is checked, and does not fit what it is loaded into."""
 
 log = logging.getLogger("tempest_agent")
 
@@ -45,6 +55,7 @@ def read_run(path: Path, use: str) -> dict[str, Any]:
     content = read_checkpoint(path)
     if content.get("player_only"):
         raise UserError(f"{path} holds only a player, not a training run; {use} a run's step_*.pt")
+    require_entries(path, content, RUN)
     return content
 
 
@@ -53,7 +64,9 @@ def fitting(path: Path) -> Iterator[None]:
     """Say of what is wrong with the content of a checkpoint that it is the checkpoint's."""
     try:
         yield
-    except (KeyError, TypeError, ValueError, RuntimeError, ConfigError) as error:
+    except MISFITS as error:
+        if machine_failure(error) is not None:
+            raise
         raise UserError(
             f"{path} does not fit this version of tempest-agent "
             f"({one_line(error)}); use the version that wrote it"
@@ -68,47 +81,71 @@ def write_snapshot(
     Returns:
         The checkpoint's entry ``snapshot``, with which ``find_replay`` finds them.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(exist_ok=True)
     stamp = uuid.uuid4().hex
     file = None if rows is None else f"replay_{step}.npz"
     if rows is not None and file is not None:
         write_replay(folder / file, stamp, rows, compressed=compressed)
-    return {"file": file, "folder": str(folder.resolve()), "stamp": stamp}
+    return {"file": file, "stamp": stamp}
 
 
 def find_replay(
-    path: Path, snapshot: Mapping[str, Any], learning_starts: int
+    path: Path, snapshot: Mapping[str, Any], learning_starts: int, largest: Mapping[str, int]
 ) -> dict[str, NDArray[Any]] | None:
-    """The replay's rows of the checkpoint ``path``; None, with a warning, if they are missing."""
+    """The replay's rows of the checkpoint ``path``; None, with a warning, if they are missing.
+
+    Raises:
+        UserError: the machine cannot read them now.
+    """
     if snapshot["file"] is not None:
-        # Beside the checkpoint, or where it was written if only the checkpoint was copied.
-        for folder in (path.parent, Path(snapshot["folder"])):
-            arrays = read_replay(folder / snapshot["file"], snapshot["stamp"])
-            if arrays is not None:
-                return arrays
+        # Beside the checkpoint and nowhere else: a file of others names no folder to look in.
+        arrays = read_replay(path.parent / snapshot["file"], snapshot["stamp"], largest)
+        if arrays is not None:
+            return arrays
     log.warning(
-        "the replay of %s is missing; filling it with %d new decisions before the next update",
+        "the replay of %s is missing or damaged; filling it with %d new decisions before the next "
+        "update",
         path,
         learning_starts,
     )
     return None
 
 
-def keep_as(path: Path, name: str) -> None:
-    """Copy a checkpoint to ``name`` beside it, whole or not at all."""
-    temporary = path.parent / f".{name}.new"
-    shutil.copyfile(path, temporary)
-    temporary.replace(path.parent / name)
+def step_of(path: Path) -> int | None:
+    """Return the decisions of the checkpoint ``path``; None if it is missing or damaged."""
+    if not path.is_file():
+        return None
+    try:
+        return int(read_checkpoint(path)["step"])
+    except DamagedCheckpointError as error:
+        log.warning("%s", error)
+        return None
+
+
+def restore_kept(folder: Path, steps: Mapping[str, int | None]) -> None:
+    """Restore the copies ``best.pt`` and ``good.pt`` of ``steps`` from the checkpoints left.
+
+    They differ where a run was killed before they were written, or is resumed from an earlier
+    checkpoint.
+    """
+    for name, step in steps.items():
+        source = folder / f"step_{step}.pt"
+        if source.is_file() and step_of(folder / name) != step:
+            publish(source, folder / name)
 
 
 def read_good(folder: Path, step: int | None) -> dict[str, Any] | None:
-    """The checkpoint of ``step``, the last without symptoms; None if it is not to be had."""
+    """The checkpoint of ``step``, the last without symptoms; None if it is not there any more.
+
+    Raises:
+        UserError: the machine cannot read it now.
+    """
     for path in (folder / GOOD, folder / f"step_{step}.pt"):
         if step is None or not path.is_file():
             continue
         try:
             content = read_checkpoint(path)
-        except UserError as error:
+        except DamagedCheckpointError as error:
             log.warning("%s", error)
             continue
         # After going on from an earlier checkpoint the file may be of another future.

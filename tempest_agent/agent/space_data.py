@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
+
+from tempest_agent.errors import shown
+
+from .networks import Layout
+from .vec_env import action_space, observation_space
+
+
+def spaces_to(observation: spaces.Space[Any], action: spaces.Space[Any]) -> dict[str, Any]:
+    """What a checkpoint says of both spaces of a model."""
+    return {"observation": space_to(observation), "action": space_to(action)}
+
+
+def spaces_from(
+    content: Mapping[str, Any], layout: Layout
+) -> tuple[spaces.Space[Any], spaces.Space[Any]]:
+    """What a checkpoint's model observes and does: Tempest's spaces where it does not say."""
+    saved = content.get("spaces")
+    if not saved:
+        return observation_space(layout), action_space()
+    return space_from(saved["observation"]), space_from(saved["action"])
 
 
 def space_to(space: spaces.Space[Any]) -> dict[str, Any]:
@@ -17,7 +38,8 @@ def space_to(space: spaces.Space[Any]) -> dict[str, Any]:
     if isinstance(space, spaces.Box):
         return {"kind": "box", "low": space.low, "high": space.high, "dtype": str(space.dtype)}
     if isinstance(space, spaces.Discrete):
-        return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
+        whole = {"n": int(space.n), "start": int(space.start), "dtype": str(space.dtype)}
+        return {"kind": "discrete", **whole}
     if isinstance(space, spaces.Dict):
         return {"kind": "dict", "parts": {key: space_to(part) for key, part in space.items()}}
     if isinstance(space, spaces.Tuple):
@@ -36,9 +58,12 @@ def space_from(data: dict[str, Any]) -> spaces.Space[Any]:
         dtype: Any = np.dtype(data["dtype"])
         return spaces.Box(np.asarray(data["low"]), np.asarray(data["high"]), dtype=dtype)
     if kind == "discrete":
-        return spaces.Discrete(int(data["n"]), start=int(data["start"]))
+        # Earlier versions did not say the type, and not every version of Gymnasium knows others.
+        other = data.get("dtype", "int64")
+        form = {} if other == "int64" else {"dtype": np.dtype(other)}
+        return spaces.Discrete(int(data["n"]), start=int(data["start"]), **form)
     if kind == "dict":
         return spaces.Dict({key: space_from(part) for key, part in data["parts"].items()})
     if kind == "tuple":
         return spaces.Tuple([space_from(part) for part in data["parts"]])
-    raise KeyError(f"unknown kind of space {kind!r}")
+    raise KeyError(f"unknown kind of space {shown(kind)}")

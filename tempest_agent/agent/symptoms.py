@@ -14,11 +14,13 @@ from .detectors import (
     beyond_bound,
     clamped_targets,
     clipped_gradients,
+    coarse_bins,
     dead_spinner,
     degrading_play,
     growing_values,
     no_gradient,
     not_finite,
+    other_rewards,
     overestimation,
     stalled_target,
     swinging_gradients,
@@ -81,9 +83,9 @@ DISEASES: dict[str, Disease] = {
     ),
     "clipped_gradients": Disease(
         clipped_gradients,
-        "errors far larger than the clipping was chosen for",
-        "lower game.reward_scale, or raise learner.max_grad_norm if values are sound",
-        ("learning_rate", "accumulation"),
+        "errors that are suddenly far larger, such as those of diverging values or other rewards",
+        "see the other symptoms; lower learner.learning_rate, or learner.loss=huber",
+        (),
     ),
     "dead_spinner": Disease(
         dead_spinner,
@@ -91,10 +93,23 @@ DISEASES: dict[str, Disease] = {
         "raise exploration.epsilon_max, learner.imitation_weight or learner.spinner_weight",
         ("expert_ratio",),
     ),
+    "other_rewards": Disease(
+        other_rewards,
+        "the environment, or a wrapper around it, gives rewards on another scale than before",
+        "look for what changed; values and gradients of the old scale mean nothing on the new one, "
+        "so train anew, or with rewards that are normalised",
+        (),
+    ),
     "stalled_target": Disease(
         stalled_target,
         "the target network is moved too seldom, or no updates are made",
-        "lower learner.target_update_interval; see skipped_updates",
+        "lower learner.target_update_interval or raise learner.tau; see skipped_updates",
+        (),
+    ),
+    "coarse_bins": Disease(
+        coarse_bins,
+        "the support of the distribution was chosen for far larger returns",
+        "lower learner.target_clip to what no return exceeds, or raise learner.value_bins",
         (),
     ),
     "clamped_targets": Disease(

@@ -9,6 +9,7 @@ spinner there is.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -16,7 +17,8 @@ from torch import Tensor
 
 from .actions import knots
 from .networks import Heads, QNetwork
-from .spinner import interpolate
+from .spinner import interpolate, runs_in_kernels
+from .spinner_kernels import best
 
 
 class Choice(NamedTuple):
@@ -45,6 +47,8 @@ def choose(network: QNetwork, heads: Heads, legal: Tensor) -> Choice:
         candidates, positions = values, proposals.unsqueeze(-1)
     else:
         proposed = network.values_at(heads, proposals)
+        if runs_in_kernels(values, proposed):
+            return _best(values, proposed, proposals, legal)
         axis = knots(count, values.device).expand(batch, pairs, count)
         candidates = torch.cat((proposed.unsqueeze(-1), values), dim=-1)
         positions = torch.cat((proposals.unsqueeze(-1), axis), dim=-1)
@@ -53,6 +57,17 @@ def choose(network: QNetwork, heads: Heads, legal: Tensor) -> Choice:
     value, best = masked.max(dim=1)
     position = positions.reshape(batch, -1).gather(1, best.unsqueeze(1)).squeeze(1)
     return Choice(best // width, position, value)
+
+
+@torch.no_grad()
+def _best(values: Tensor, proposed: Tensor, proposals: Tensor, legal: Tensor) -> Choice:
+    """The same in one pass, of values and of proposals ``(B, 4)`` that are worth ``proposed``."""
+    count = len(values)
+    choice = Choice(torch.empty(count, dtype=torch.int64), torch.empty(count), torch.empty(count))
+    axis = knots(values.shape[2])
+    given = [each.detach().contiguous() for each in (values, axis, proposed, proposals, legal)]
+    best(*(each.numpy() for each in (*given, *choice)))
+    return choice
 
 
 def value_at(values: Tensor, pair: Tensor, position: Tensor) -> Tensor:
@@ -78,7 +93,11 @@ def n_step_target(returns: Tensor, discounts: Tensor, bootstrap: Tensor) -> Tens
 
 
 def clamp_target(target: Tensor, limit: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Targets within ``[-limit, limit]``, and which were below and above, float32 like them."""
+    """Targets within ``[-limit, limit]`` (0 is no limit), and which were below and above it.
+
+    All three are float32, like the targets.
+    """
+    limit = limit or math.inf
     return target.clamp(-limit, limit), (target < -limit).float(), (target > limit).float()
 
 

@@ -13,8 +13,9 @@ with a checkpoint written in either case.
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,10 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.logger import Logger
 
-from tempest_agent.config import Config, from_dict, to_dict
+from tempest_agent.config import Config, from_dict, to_dict, with_local
 from tempest_agent.errors import UserError
+from tempest_agent.run_directory import publish
+from tempest_agent.run_memory import require_memory
 
 from .checkpoint import prune, write_checkpoint
 from .data_parallel import share_of
@@ -35,6 +38,7 @@ from .games_in_play import PlayedElsewhere, PlayStoppedError
 from .hybrid_dqn import HybridDQN
 from .last_save import saved_if_play_fails
 from .network_size import NetworkSize, size_of
+from .networks import Layout
 from .policies import policy_name
 from .rank_exchange import collect_run, deal_run, share_networks
 from .replicas import ALONE, Replicas
@@ -44,9 +48,9 @@ from .run_checkpoints import (
     checkpoint_at,
     find_replay,
     fitting,
-    keep_as,
     read_good,
     read_run,
+    restore_kept,
     write_snapshot,
 )
 from .teacher_score import has_to_be_measured, measure_teacher
@@ -91,6 +95,8 @@ class Trainer:
         self.on_checkpoint = on_checkpoint
         self.stop_requested = self.stopped = False
         self.best_score: float | None = None
+        self.best_step: int | None = None
+        """Decisions that ``best.pt`` has."""
         self.last_checkpoint: Path | None = None
         self.saved_steps: int | None = None
         """Decisions that the newest checkpoint has."""
@@ -122,6 +128,7 @@ class Trainer:
         steps: int | None = None,
         device: str | None = None,
         actors: Mapping[str, Any] | None = None,
+        local: Sequence[str] = (),
         on_metrics: Callable[[dict[str, float]], None] | None = None,
         on_checkpoint: Callable[[Path], None] | None = None,
         games: Callable[[Config], Games | None] | None = None,
@@ -137,6 +144,8 @@ class Trainer:
             device: where to go on, ``auto``, ``cpu`` or ``cuda``; left out, where the run was, or
                 if there is no GPU any more, on the CPU.
             actors: settings of that section that are to be others than they were.
+            local: ``section.key=value`` of this machine's settings (``config.local_settings``),
+                which are in no file.
             on_metrics: as in the constructor.
             on_checkpoint: as in the constructor.
             games: makes what is played from the configuration; the arcade's games if left out.
@@ -145,7 +154,8 @@ class Trainer:
                 the others call ``follow``.
 
         Raises:
-            UserError: no usable checkpoint, or one that does not fit this version.
+            UserError: no usable checkpoint, one that does not fit this version, or a setting of
+                this machine that the run needs is not given.
         """
         path = checkpoint_at(path)
         content = read_run(path, "resume from")
@@ -156,8 +166,11 @@ class Trainer:
                 steps=config.run.steps if steps is None else steps,
                 device=device_here(config.run.device) if device is None else device,
             )
-        config = from_dict({"actors": actors or {}}, dataclasses.replace(config, run=run))
-        replicas.broadcast({"config": to_dict(config), "content": content})
+        changes = [f"actors.{key}={json.dumps(value)}" for key, value in (actors or {}).items()]
+        config = dataclasses.replace(config, run=run)
+        config = with_local(config, content["config"], [*changes, *local])
+        require_memory(config)
+        replicas.broadcast({"config": to_dict(config, local=True), "content": content})
         with fitting(path):
             if config.actors.count == 0 and "actors" in content["collector"]:
                 raise UserError(
@@ -172,10 +185,18 @@ class Trainer:
                 teacher=teacher,
                 replicas=replicas,
             )
-            replay = find_replay(path, content["snapshot"], config.replay.learning_starts)
+            if Layout(**content["layout"]) != trainer.algorithm.layout:
+                raise UserError(
+                    f"{path} was trained on other observations or actions than these games have"
+                )
+            settings = config.replay
+            largest = trainer.algorithm.replay.largest_arrays(settings.capacity)
+            snapshot = content["snapshot"]
+            replay = find_replay(path, snapshot, settings.learning_starts, largest)
             trainer._go_on(content, replay)
         trainer.folder = path.parent
         trainer.best_score = content["best_score"]
+        trainer.best_step = content.get("best_step")  # Files of earlier versions have none.
         trainer.saved_steps = trainer.steps
         return trainer
 
@@ -198,7 +219,7 @@ class Trainer:
             UserError: the first has ended, or what it does is not possible here.
         """
         plan = replicas.broadcast(None)
-        config = from_dict(plan["config"])
+        config = from_dict(plan["config"], local=True)
         own = None if games is None else games(config)
         trainer = cls(config, Path(), games=own, teacher=teacher, replicas=replicas)
         if plan["content"] is not None:
@@ -207,7 +228,7 @@ class Trainer:
 
     def announce(self) -> None:
         """Tell the others, who wait in ``follow``, about the run that begins here."""
-        self.replicas.broadcast({"config": to_dict(self.config), "content": None})
+        self.replicas.broadcast({"config": to_dict(self.config, local=True), "content": None})
 
     def _go_on(self, content: dict[str, Any], replay: dict[str, NDArray[Any]] | None) -> None:
         """Take over a checkpoint; ``replay`` is asked only of the first process."""
@@ -262,6 +283,8 @@ class Trainer:
                 written, where there was something new to save and it was possible.
         """
         algorithm = self.algorithm
+        if self.replicas.is_first:
+            self.folder.mkdir(parents=True, exist_ok=True)
         if not self._started:
             share_networks(algorithm)
             self._measure_teacher()
@@ -288,11 +311,30 @@ class Trainer:
             "stopped": self.stop_requested or self.stopped,
         }
 
+    @property
+    def kept(self) -> dict[str, int | None]:
+        """Decisions that the copies ``best.pt`` and ``good.pt`` have; None where there is none."""
+        guard = self.algorithm.guard
+        return {BEST: self.best_step, GOOD: guard.good_step if guard.enabled else None}
+
+    def restore_kept(self) -> None:
+        """Restore ``best.pt`` and ``good.pt`` as this run has them at this step."""
+        restore_kept(self.folder, self.kept)
+
+    @property
+    def is_scheduled(self) -> bool:
+        """Whether an uninterrupted run saves at this step: at every interval, and at its end."""
+        run = self.config.run
+        every, before = run.checkpoint_interval, self.steps - run.num_envs
+        return self.steps >= run.steps or self.steps // every != before // every
+
     def save(self) -> Path:
         """Write a checkpoint (and the replay) of this moment; older ones are thinned out.
 
         The checkpoint whose teacher-free games scored most is kept as ``best.pt`` as well, the
-        last one without symptoms as ``good.pt``, to which the guard may go back.
+        last one without symptoms as ``good.pt``, to which the guard rolls back.  A checkpoint
+        that is written only because the run is interrupted becomes neither: an uninterrupted run
+        would not have it, and a later rollback must be the same in both.
 
         Raises:
             UserError: the folder cannot be written; earlier checkpoints are untouched.
@@ -304,22 +346,23 @@ class Trainer:
         if not self.replicas.is_first:
             return path
         snapshot = write_snapshot(self.folder, step, rows, run.compress_replay)
+        may_be_kept = self.is_scheduled and self.saved_steps != step
         score = self.algorithm.collector.free_score
         is_best = score is not None and (self.best_score is None or score > self.best_score)
-        if is_best:
-            self.best_score = score
+        if may_be_kept and is_best:
+            self.best_score, self.best_step = score, step
         guard = self.algorithm.guard
-        if guard.is_well:
+        if may_be_kept and guard.is_well:
             guard.good_step = step
         content["guard"] = guard.state_dict()
-        content["best_score"] = self.best_score
+        content["best_score"], content["best_step"] = self.best_score, self.best_step
         content["snapshot"] = snapshot
         write_checkpoint(path, content)
-        for name, wanted in ((BEST, is_best), (GOOD, guard.enabled and guard.good_step == step)):
-            if wanted:
-                keep_as(path, name)
+        for name, kept in self.kept.items():
+            if may_be_kept and kept == step:
+                publish(path, self.folder / name)
         self.last_checkpoint, self.saved_steps = path, step
-        prune(self.folder, self.config.run.keep_checkpoints)
+        prune(self.folder, self.config.run.keep_checkpoints, path)
         if self.on_checkpoint is not None:
             self.on_checkpoint(path)
         return path

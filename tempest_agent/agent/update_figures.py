@@ -14,18 +14,20 @@ from .objective import BatchRows
 from .replay_rows import DRIVER_NAMES, Column
 from .rescaling import restore
 
+LOSSES = tuple(f"loss_{name}" for name in DRIVER_NAMES)
+VALUES = tuple(f"q_{name}" for name in DRIVER_NAMES)
+
 
 def record_targets(target: Target, metrics: Metrics) -> None:
     """Figures of the targets of a micro-batch."""
-    count = target.raw.numel()
-    metrics.mean("target_mean", target.raw.sum(), count)
-    metrics.highest("target_max", target.raw.abs().max())
-    below, above = target.below.sum(), target.above.sum()
-    metrics.total("target_clip_hits", below + above)
-    metrics.mean("target_clip_share", below + above, count)
-    metrics.mean("target_clip_low_share", below, count)
-    metrics.mean("target_clip_high_share", above, count)
-    metrics.mean("effective_n", target.effective_n.sum(), count)
+    metrics.mean("target_mean", target.raw)
+    metrics.highest("target_max", target.raw.abs())
+    hits = target.below.sum() + target.above.sum()
+    metrics.total("target_clip_hits", hits)
+    metrics.mean("target_clip_share", hits, target.raw.numel())
+    metrics.mean("target_clip_low_share", target.below)
+    metrics.mean("target_clip_high_share", target.above)
+    metrics.mean("effective_n", target.effective_n)
 
 
 @torch.no_grad()
@@ -34,18 +36,16 @@ def record_rows(
 ) -> None:
     """Figures of ``rows``: predictions ``(B,)`` in units ``rescaling``, losses ``(B,)``."""
     predicted = restore(predicted, rescaling)
-    count = predicted.numel()
-    metrics.mean("loss", row_loss.sum(), count)
-    metrics.mean("q_mean", predicted.sum(), count)
-    metrics.highest("q_max", predicted.max())
-    metrics.lowest("q_min", predicted.min())
+    metrics.mean("loss", row_loss)
+    metrics.mean("q_mean", predicted)
+    metrics.highest("q_max", predicted)
+    metrics.lowest("q_min", predicted)
     each = torch.arange(len(DRIVER_NAMES), device=row_loss.device)
     mask = (rows.driver.unsqueeze(1) == each).to(row_loss.dtype)
     # Sums of losses, values and rows of every driver in one product.
-    sums = torch.stack((row_loss, predicted, torch.ones_like(predicted))) @ mask
-    for i, name in enumerate(DRIVER_NAMES):
-        metrics.mean(f"loss_{name}", sums[0, i], sums[2, i])
-        metrics.mean(f"q_{name}", sums[1, i], sums[2, i])
+    losses, values, rows_of = torch.stack((row_loss, predicted, torch.ones_like(predicted))) @ mask
+    metrics.means(LOSSES, losses, rows_of)
+    metrics.means(VALUES, values, rows_of)
 
 
 def record_step(
@@ -72,4 +72,4 @@ def record_ages(ages: Column, ranks: int, metrics: Metrics) -> None:
     """Figures of the ages ``(B,)`` of an update's rows, in decisions of one of ``ranks``."""
     of_all = torch.as_tensor(ages) * ranks
     metrics.mean("sample_age", of_all.double().mean())
-    metrics.highest("sample_age_max", of_all.max())
+    metrics.highest("sample_age_max", of_all)

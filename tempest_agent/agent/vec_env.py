@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
+from tempest_agent.errors import shown
+
 from .actions import SPINNER_COUNTS
-from .games import Games
+from .games import Games, Step
 from .networks import Layout
 
 
@@ -35,6 +37,14 @@ def from_box(actions: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np
     spin = np.round(np.clip(actions[:, 2], -1.0, 1.0) * SPINNER_COUNTS).astype(np.int8)
     buttons = (actions[:, 0] > 0).astype(np.uint8) + np.uint8(2) * (actions[:, 1] > 0)
     return spin, buttons.astype(np.uint8)
+
+
+def game_infos(step: Step) -> list[dict[str, Any]]:
+    """``score`` of every game, and its ``level`` where that is known."""
+    if step.level is None:
+        return [{"score": score} for score in step.score.tolist()]
+    both = zip(step.score.tolist(), step.level.tolist(), strict=True)
+    return [{"score": score, "level": level} for score, level in both]
 
 
 class GamesVecEnv(VecEnv):
@@ -64,7 +74,7 @@ class GamesVecEnv(VecEnv):
         self._actions = None
         self._returns += step.reward
         self._lengths += 1
-        infos: list[dict[str, Any]] = [{"score": int(score)} for score in step.score]
+        infos = game_infos(step)
         for i in np.flatnonzero(step.game_over):
             cut = bool(step.truncated[i] and not step.terminated[i])
             infos[i]["TimeLimit.truncated"] = cut
@@ -92,7 +102,7 @@ class GamesVecEnv(VecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        raise AttributeError(f"the games have no method {method_name!r}; use .games directly")
+        raise AttributeError(f"the games have no method {shown(method_name)}; use .games directly")
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
         # Returns and lengths are in info["episode"], as Monitor would put them there.

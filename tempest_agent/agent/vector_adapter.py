@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,17 @@ from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, shown
+
+_ENDINGS = ("final_obs", "final_info")
 
 
 class VectorEnvAdapter(VecEnv):
     """``env`` for SB3's algorithms, callbacks and ``evaluate_policy``.
 
-    The infos of a step in which an episode ended hold ``terminal_observation``,
-    ``TimeLimit.truncated`` and ``episode`` (``r`` and ``l``), as SB3 and its ``Monitor`` put them.
+    Infos are a dictionary for each environment.  Those of a step in which an episode ended are of
+    its last step and hold ``terminal_observation``, ``TimeLimit.truncated`` and ``episode`` (``r``
+    and ``l``) too, as SB3 and its ``Monitor`` put them; those of the reset are in ``reset_infos``.
 
     Args:
         env: with same-step autoreset, the one that SB3 knows.
@@ -47,7 +50,8 @@ class VectorEnvAdapter(VecEnv):
     def reset(self) -> NDArray[Any]:
         """Begin all episodes anew, with the seeds of ``seed()`` if there are any."""
         seeded = any(seed is not None for seed in self._seeds)
-        observation, _ = self.env.reset(seed=list(self._seeds) if seeded else None)
+        observation, info = self.env.reset(seed=list(self._seeds) if seeded else None)
+        self.reset_infos = infos_of(info, self.num_envs)
         self._reset_seeds()
         self._returns[:] = 0.0
         self._lengths[:] = 0
@@ -68,18 +72,27 @@ class VectorEnvAdapter(VecEnv):
         done = np.asarray(terminated) | np.asarray(truncated)
         self._returns += reward
         self._lengths += 1
-        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
-        if done.any() and "final_obs" not in info:
+        last, final = info.get("final_obs"), infos_of(info.get("final_info", {}), self.num_envs)
+        others = {name: info[name] for name in info if name.lstrip("_") not in _ENDINGS}
+        others["TimeLimit.truncated"] = np.zeros(self.num_envs, np.bool_)
+        infos = infos_of(others, self.num_envs)
+        if last is None and done.any():
             raise UserError(
                 "the vector environment ended an episode without info['final_obs'], which "
                 "AutoresetMode.SAME_STEP promises: put the last observations there before the "
                 "reset, as gymnasium.vector.SyncVectorEnv does"
             )
         for i in np.flatnonzero(done).tolist():
+            own = {"r": float(self._returns[i]), "l": int(self._lengths[i])}
+            self.reset_infos[i] = infos[i]
+            del infos[i]["TimeLimit.truncated"]
+            # RecordEpisodeStatistics of a vector environment puts it beside the new game's infos.
+            own = infos[i].pop("episode", own)
             infos[i] = {
-                "terminal_observation": np.array(info["final_obs"][i]),
+                "episode": own,
+                **final[i],
+                "terminal_observation": np.array(last[i]),
                 "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
-                "episode": {"r": float(self._returns[i]), "l": int(self._lengths[i])},
             }
         self._returns[done] = 0.0
         self._lengths[done] = 0
@@ -97,7 +110,7 @@ class VectorEnvAdapter(VecEnv):
         return [value for _ in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: VecEnvIndices = None) -> None:
-        raise NotImplementedError(f"set_attr({attr_name!r}): set it on the vector environment")
+        raise NotImplementedError(f"set_attr({shown(attr_name)}): set it on the vector environment")
 
     def env_method(
         self,
@@ -106,10 +119,48 @@ class VectorEnvAdapter(VecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        raise NotImplementedError(f"env_method({method_name!r}): call the vector environment")
+        raise NotImplementedError(f"env_method({shown(method_name)}): call the vector environment")
 
     def env_is_wrapped(self, wrapper_class: type[Any], indices: VecEnvIndices = None) -> list[bool]:
         return [issubclass(wrapper_class, Monitor) for _ in self._get_indices(indices)]
+
+
+def infos_of(batched: Mapping[str, Any], count: int) -> list[dict[str, Any]]:
+    """Gymnasium's infos of ``count`` environments as a dictionary for each.
+
+    ``_name`` beside ``name`` says which of them have it.
+    """
+    of_all: dict[str, Sequence[Any]] = {}
+    of_some: dict[str, tuple[Sequence[Any], list[int]]] = {}
+    for name, values in batched.items():
+        if name.startswith("_") and name[1:] in batched:
+            continue
+        entries = _entries(values, count)
+        mask = batched.get(f"_{name}")
+        if mask is None or mask.all():
+            of_all[name] = entries
+        else:
+            of_some[name] = entries, np.flatnonzero(mask).tolist()
+    infos = [dict(zip(of_all, row, strict=True)) for row in zip(*of_all.values(), strict=True)]
+    infos = infos or [{} for _ in range(count)]
+    for name, (entries, games) in of_some.items():
+        for game in games:
+            infos[game][name] = entries[game]
+    return infos
+
+
+def _entries(values: Any, count: int) -> Sequence[Any]:
+    """What each of ``count`` environments has of one info."""
+    if isinstance(values, Mapping):
+        return infos_of(values, count)
+    if isinstance(values, np.ndarray) and values.ndim == 1 and len(values) == count:
+        # As Python's numbers: what the environments themselves mostly give.
+        entries: list[Any] = values.tolist()
+        return entries
+    if isinstance(values, np.ndarray | list | tuple) and len(values) == count:
+        return list(values)
+    # Said of all of them together.
+    return [values] * count
 
 
 def as_vec_env(env: Any) -> Any:

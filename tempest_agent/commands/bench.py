@@ -7,7 +7,12 @@ from typing import Any, TypedDict
 
 import click
 
-from tempest_agent.commands.machine import backend_option, machine_errors, machine_from
+from tempest_agent.commands.machine import (
+    backend_option,
+    introduce_machine,
+    machine_errors,
+    machine_from,
+)
 from tempest_agent.commands.output import (
     json_option,
     only_results_on_stdout,
@@ -52,9 +57,11 @@ def bench(target: str, backend: str, as_json: bool, **machine_options: Any) -> N
     Ratios are to a baseline that is measured in the same run.  `bench env --backend mame` measures
     what the bridge to the real game costs.
     """
-    machine = machine_from(backend, **machine_options)
-    if machine is not None and target != "env":
+    if backend != "sim" and target != "env":
         raise UserError(f"bench {target} is about the simulator: leave --backend out")
+    machine = machine_from(backend, **machine_options)
+    if machine is not None:
+        introduce_machine(machine)
     with only_results_on_stdout(), machine_errors():
         if machine is not None:
             figures: dict[str, Figure] = import_module("tempest_agent.commands.bench_mame").measure(

@@ -60,7 +60,8 @@ def demonstrate(
         games = Games(episodes, seed, level, max_ticks, input_delay, bonus_life)
         recorder = Recorder(find_player(policy), games, dataset, force)
         stop = threading.Event()
-        done = 0
+        lengths: list[int] = []
+        last = 0
 
         def ask(_number: int, _frame: Any) -> None:
             stop.set()
@@ -72,13 +73,16 @@ def demonstrate(
             with closing(recorder), Progress(episodes * max_ticks, "ticks", label) as progress:
 
                 def on_tick(ticks: int) -> bool:
-                    progress.update(done * max_ticks + ticks)
+                    nonlocal last
+                    last = ticks
+                    progress.update(sum(lengths) + ticks, games.expected_ticks(lengths))
                     return not stop.is_set()
 
-                while done < episodes and recorder.record(done, on_tick):
-                    done += 1
+                while len(lengths) < episodes and recorder.record(len(lengths), on_tick):
+                    lengths.append(last)
         finally:
             signal.signal(signal.SIGINT, before)
+        done = len(lengths)
     if as_json:
         print_json(
             {"dataset": dataset, "policy": policy, "episodes": done, "stopped": stop.is_set()}

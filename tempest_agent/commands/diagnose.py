@@ -10,6 +10,7 @@ import click
 
 from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
 from tempest_agent.commands.parameters import PATH
+from tempest_agent.errors import printable
 
 if TYPE_CHECKING:
     from tempest_agent.diagnosis import Diagnosis
@@ -37,7 +38,7 @@ def diagnose(run_dir: Path, as_json: bool) -> None:
 
 def _print(diagnosis: Diagnosis) -> None:
     click.echo(
-        f"{diagnosis.run}: {diagnosis.state}, {diagnosis.steps:,} decisions, "
+        f"{printable(diagnosis.run, 200)}: {diagnosis.state}, {diagnosis.steps:,} decisions, "
         f"{diagnosis.lines} lines of metrics"
     )
     for note in diagnosis.notes:
@@ -50,6 +51,7 @@ def _print(diagnosis: Diagnosis) -> None:
     if diagnosis.guard:
         click.echo("\nwhat the guard saw and did")
         for event in diagnosis.guard:
-            what = " ".join(str(event[k]) for k in ("kind", "symptom", "remedy") if event[k])
-            click.echo(f"  {event['step']:>12,}  {what}: {event['detail']}".rstrip(": "))
+            what = " ".join(event[k] for k in ("kind", "symptom", "remedy") if event[k])
+            words = printable(f"{what}: {event['detail']}", 300).rstrip(": ")
+            click.echo(f"  {event['step']:>12,}  {words}")
     click.echo(f"\nverdict: {diagnosis.verdict}: {diagnosis.summary}")

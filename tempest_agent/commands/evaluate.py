@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tempest_agent.commands.machine import backend_option, machine_errors, machine_from
+from tempest_agent.commands.machine import (
+    backend_option,
+    introduce_machine,
+    machine_errors,
+    machine_from,
+)
 from tempest_agent.commands.output import (
     json_option,
     only_results_on_stdout,
@@ -33,12 +38,12 @@ from tempest_agent.commands.parameters import (
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
-    from tempest_agent.evaluation import Games
+    from tempest_agent.evaluation import Games, Outcomes
     from tempest_agent.players import PlayerChoice
 
 
 @click.command("eval")
-@click.argument("policies", nargs=-1, required=True, metavar=f"{PLAYERS}...")
+@click.argument("policies", nargs=-1, metavar=f"[{PLAYERS}]...")
 @click.option("--episodes", type=COUNT, default=100, show_default=True, help="Games to play.")
 @seed_option
 @click.option(
@@ -83,11 +88,13 @@ def evaluate(
     """Play a fixed set of greedy games, each to its end, and print the raw scores.
 
     Without options this is the standard evaluation: 100 games from level 1 with the machine's
-    default switches, each cut after 30,000 ticks (18 minutes of play).
+    default switches, each cut after 30,000 ticks (18 minutes of play). Without a name it scores
+    `latest`.
 
     Several players, or several start levels, play the same games and are compared in one table,
     each player with the first one.
     """
+    policies = policies or ("latest",)
     results: list[dict[str, Any]] = []
     several = len(policies) * len(levels) > 1
     try:
@@ -96,6 +103,8 @@ def evaluate(
             from tempest_agent.plots import require_picture
 
             machine = machine_from(backend, **machine_options)
+            if machine is not None:
+                introduce_machine(machine)
             players = _players(policies)
             games = Games(episodes, seed, levels[0], max_ticks, input_delay, bonus_life, machine)
             if plot is not None:
@@ -108,12 +117,13 @@ def evaluate(
                 label = f"eval {player.name}"
                 if several:
                     label += f" from level {at_level.level} ({number} of {len(plan)})"
-                results.append(_play(player, at_level, threads, label))
+                _play(player, at_level, threads, label, results)
             if plot is not None:
                 _draw(results, plot)
     except KeyboardInterrupt:
         if several:
-            done, asked = len(results), len(policies) * len(levels)
+            done = sum(not result.get("interrupted") for result in results)
+            asked = len(policies) * len(levels)
             click.echo(f"{done} of {asked} evaluations are complete", err=True)
         raise
     finally:
@@ -144,17 +154,60 @@ def _introduce(player: PlayerChoice, input_delay: int) -> None:
         )
 
 
-def _play(player: PlayerChoice, games: Games, threads: int, label: str) -> dict[str, Any]:
-    """Play ``games``, and what they say as plain types: the JSON object of one evaluation."""
-    from tempest_agent.evaluation import play_games, summary
+def _play(
+    player: PlayerChoice, games: Games, threads: int, label: str, results: list[dict[str, Any]]
+) -> None:
+    """Play ``games``, and add what they say to ``results``.
+
+    What breaks them off leaves the figures of the games that are complete, if any.
+    """
+    from tempest_agent.evaluation import joined, play_games
     from tempest_agent.progress import Progress
 
     began = time.monotonic()
+    complete: list[Outcomes] = []
     with Progress(games.episodes * games.max_ticks, "ticks", label) as progress:
-        outcomes = play_games(player, games, threads, progress.update)
+
+        def report(ticks: int) -> None:
+            # Games on a real machine are played in turn: those that are over say how long they are.
+            lengths = [int(part.ticks[0]) for part in complete] if games.machine else []
+            progress.update(ticks, games.expected_ticks(lengths))
+
+        try:
+            outcomes = play_games(player, games, threads, report, complete)
+        except BaseException:
+            left = joined(complete) if complete else None
+            if left is not None and len(left.scores):
+                progress.message(
+                    f"{label}: broken off; {len(left.scores)} of {games.episodes} games are "
+                    "complete, and the figures are of these"
+                    + ("" if games.machine else " (short games are over first)")
+                )
+                result = _result(player, games, left, time.monotonic() - began)
+                results.append({**result, "interrupted": True})
+            raise
+    results.append(_result(player, games, outcomes, time.monotonic() - began))
+
+
+def _result(
+    player: PlayerChoice, games: Games, outcomes: Outcomes, seconds: float
+) -> dict[str, Any]:
+    """What ``outcomes`` say as plain types: the JSON object of one evaluation."""
+    from tempest_agent.evaluation import summary
+
+    repeated = outcomes.repeated
+    if repeated:
+        click.echo(
+            f"warning: {len(repeated)} of {len(outcomes.scores)} games repeat an earlier one tick "
+            "by tick; they count once in the interval",
+            err=True,
+        )
+    machine: dict[str, Any] = {}
+    if games.machine is not None:
+        machine = {"rom_set": games.machine.rom_set, "repeated_games": repeated}
     return {
         "policy": player.name,
-        "episodes": games.episodes,
+        "episodes": len(outcomes.scores),
         **summary(outcomes),
         "seed": games.seed,
         "level": games.level,
@@ -163,9 +216,10 @@ def _play(player: PlayerChoice, games: Games, threads: int, label: str) -> dict[
         "bonus_life": games.bonus_life,
         "frame_skip": player.frame_skip,
         "backend": "sim" if games.machine is None else "mame",
+        **machine,
         "checkpoint_sha256": player.sha256,
         "checkpoint_step": player.step,
-        "seconds": round(time.monotonic() - began, 3),
+        "seconds": round(seconds, 3),
     }
 
 
@@ -187,7 +241,7 @@ def _print_results(results: Sequence[dict[str, Any]], several: bool, as_json: bo
         else:
             print_table(_rows(results[0]), _title(results[0]))
         return
-    comparison = compare(results)
+    comparison = compare([result for result in results if not result.get("interrupted")])
     if as_json:
         print_json({"results": results, "comparison": comparison})
     else:
@@ -209,7 +263,7 @@ def _print_comparison(
         f"{first['max_ticks']:,} ticks; intervals of 95 %"
     )
     columns: list[tuple[str, Callable[[Mapping[str, Any]], str]]] = [
-        ("policy", lambda row: str(row["policy"])),
+        ("policy", _name),
         ("level", lambda row: str(row["level"])),
         ("IQM", lambda row: f"{row['score_iqm']:,.0f}"),
         ("interval", lambda row: "{:,.0f} to {:,.0f}".format(*row["score_iqm_ci95"])),
@@ -227,6 +281,12 @@ def _print_comparison(
     print_columns([name for name, _ in columns], rows)
 
 
+def _name(result: Mapping[str, Any]) -> str:
+    if not result.get("interrupted"):
+        return str(result["policy"])
+    return f"{result['policy']} ({result['episodes']} games)"
+
+
 def _title(result: dict[str, Any]) -> str:
     return (
         f"{result['policy']}: {result['episodes']} games from level {result['level']}, "
@@ -235,9 +295,13 @@ def _title(result: dict[str, Any]) -> str:
 
 
 def _rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+    from tempest_agent.progress import speed
+
     low, high = result["score_iqm_ci95"]
     deaths = [f"{cause} {n:,}" for cause, n in result["deaths"].items() if n]
+    machine = [("ROM set", f"{result['rom_set']}, on MAME")] if "rom_set" in result else []
     return [
+        *machine,
         ("score, IQM", f"{result['score_iqm']:,.0f}  (95 %: {low:,.0f} to {high:,.0f})"),
         (
             "score",
@@ -246,7 +310,7 @@ def _rows(result: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("level", f"mean {result['level_mean']:.1f}, highest {result['level_max']}"),
         ("ticks", f"mean {result['ticks_mean']:,.0f}, {result['truncated']} games cut"),
-        ("points", f"{result['points_per_1000_ticks']:,.0f} per 1,000 ticks"),
+        ("points", f"{speed(result['points_per_1000_ticks'])} per 1,000 ticks"),
         (
             "deaths",
             f"{result['deaths_per_1000_ticks']:.3f} per 1,000 ticks: {', '.join(deaths) or 'none'}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ _ROM_OPTIONS = (
     click.option(
         "--rom-path",
         type=PATH,
-        help="Folder with your own tempest1.zip (Tempest rev 1), for --backend mame.",
+        help="Folder with your own tempest.zip or tempest1.zip, for --backend mame.",
     ),
     click.option("--mame", "mame_path", help="The program MAME.  [default: the installed one]"),
     click.option("--any-roms", is_flag=True, help="Accept ROM files with wrong checksums."),
@@ -66,7 +67,8 @@ def machine_from(
 ) -> MameOptions | None:
     """The machine that a command's options ask for; ``None`` for the simulator.
 
-    Raises ``UserError`` for options that do not belong together.
+    Raises ``UserError`` for options that do not belong together, and where there is no MAME, or no
+    ROM set that it can play.
     """
     from tempest_agent.envs.mame.options import MameOptions
 
@@ -78,8 +80,12 @@ def machine_from(
                 raise UserError(f"{name} is for the real game only: add --backend mame")
         return None
     if rom_path is None:
-        raise UserError("the real game needs --rom-path, the folder with your own tempest1.zip")
-    return MameOptions(
+        raise UserError(
+            "the real game needs --rom-path, the folder with your own tempest.zip or tempest1.zip"
+        )
+    from tempest_agent.envs.mame.roms import find_rom_set
+
+    options = MameOptions(
         rom_path,
         mame_path=mame_path,
         strict_roms=not any_roms,
@@ -88,6 +94,16 @@ def machine_from(
         # Whoever closes MAME's window does not want another one.
         max_restarts=0 if window else MameOptions.max_restarts,
     )
+    with machine_errors():
+        return dataclasses.replace(options, rom_set=find_rom_set(options))
+
+
+def introduce_machine(machine: MameOptions) -> None:
+    """Say which ROM set is played."""
+    from tempest_agent.envs.mame.options import ROM_SETS
+
+    name = str(machine.rom_set)
+    click.echo(f"ROM set {name} (Tempest {ROM_SETS[name]}) on MAME", err=True)
 
 
 def require_display() -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tempest_agent.errors import shown
+
 if TYPE_CHECKING:
     _ParamType = click.ParamType[int | str]
     _LevelsType = click.ParamType[tuple[int, ...]]
@@ -55,7 +57,7 @@ class PathName(_PathType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         if str(value) == "" or "\0" in str(value):
-            self.fail(f"{value!r} is no path (an unset variable?): give one", param, ctx)
+            self.fail(f"{shown(value)} is no path (an unset variable?): give one", param, ctx)
         return Path(os.fspath(value))
 
 
@@ -78,11 +80,11 @@ class LevelList(_LevelsType):
             return value
         parts: list[Any] = [part.strip() for part in str(value).split(",")]
         if not all(parts):
-            self.fail(f"{value!r} has a level missing: write levels as in 1,17,33", param, ctx)
+            self.fail(f"{shown(value)} has a level missing: write levels as in 1,17,33", param, ctx)
         levels = tuple(int(LEVELS.convert(part, param, ctx)) for part in parts)
         for level in levels:
             if levels.count(level) > 1:
-                self.fail(f"level {level} is in {value!r} twice: give it once", param, ctx)
+                self.fail(f"level {level} is in {shown(value)} twice: give it once", param, ctx)
         return levels
 
 
@@ -98,13 +100,14 @@ class BonusLife(_ParamType):
         text = str(value).replace(",", "").replace("_", "").lower()
         if text in ("none", "0"):
             return "none"
-        if text.isdigit() and int(text) in self.POINTS:
-            return int(text)
+        points = {str(each): each for each in self.POINTS}
+        if text in points:
+            return points[text]
         hint = f"; did you mean {text}0000?" if text in tuple("1234567") else ""
-        self.fail(f"{value!r}: use none, or 10000, 20000, ... 70000 points{hint}", param, ctx)
+        self.fail(f"{shown(value)}: use none, or 10000, 20000, ... 70000 points{hint}", param, ctx)
 
 
-PLAYERS = "CHECKPOINT|latest|expert|planner|novice|novice-strong|random"
+PLAYERS = "CHECKPOINT|latest|champion|expert|planner|novice|novice-strong|random"
 """How ``--help`` shows the argument that names a player."""
 
 seed_option = click.option(

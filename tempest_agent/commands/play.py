@@ -12,6 +12,7 @@ import click
 
 from tempest_agent.commands.machine import (
     backend_option,
+    introduce_machine,
     machine_errors,
     machine_from,
     require_display,
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("player", metavar=f"{PLAYERS}|human")
+@click.argument("player", default="latest", metavar=f"[{PLAYERS}|human]")
 @click.option(
     "--render",
     is_flag=True,
@@ -56,7 +57,7 @@ def play(
     backend: str,
     **machine_options: Any,
 ) -> None:
-    """Play games to look at, and print how each ended.
+    """Play games to look at, and print how each ended; without a name, `latest` plays.
 
     With the same seed, level and tick limit they are the first games of `eval`. A human plays in
     a window, with the keys a and d to turn, space or f to fire, s for the superzapper.
@@ -65,25 +66,31 @@ def play(
     from tempest_agent.playback import play_ticks
     from tempest_agent.progress import Progress
 
-    keyboard = _keyboard() if player == "human" else None
-    choice = _choice(player, keyboard)
-    own_window = keyboard is not None or (render and backend == "sim")
+    human = player == "human"
+    own_window = human or (render and backend == "sim")
     mames_window = render and not own_window
     if mames_window:
         require_display()
     machine = machine_from(backend, **machine_options, window=mames_window)
+    if machine is not None:
+        introduce_machine(machine)
+    keyboard = _keyboard() if human else None
+    choice = _choice(player, keyboard)
     games = Games(episodes, seed, level, max_ticks, machine=machine)
     with machine_errors(mames_window), _film_errors(record), ExitStack() as opened:
         show = _audience(opened, choice.name, own_window, record, keyboard)
         click.echo(choice.description, err=True)
         progress = opened.enter_context(Progress(episodes * max_ticks, "ticks", "play"))
+        lengths: list[int] = []
         for number in range(episodes):
             watching = True
             for batch in play_ticks(choice, games, number):
                 watching = show(batch)
                 if not watching:
                     break
-                progress.update(number * max_ticks + int(batch.games["ticks"][0]))
+                ticks = int(batch.games["ticks"][0])
+                progress.update(sum(lengths) + ticks, games.expected_ticks(lengths))
+            lengths.append(int(batch.games["ticks"][0]))
             progress.message(_ending(number, batch), sys.stdout)
             if not watching:
                 break

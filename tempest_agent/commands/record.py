@@ -9,7 +9,12 @@ from typing import Any
 
 import click
 
-from tempest_agent.commands.machine import machine_errors, machine_from, rom_options
+from tempest_agent.commands.machine import (
+    introduce_machine,
+    machine_errors,
+    machine_from,
+    rom_options,
+)
 from tempest_agent.commands.output import only_results_on_stdout
 from tempest_agent.commands.parameters import COUNT, PATH, level_option, seed_option
 from tempest_agent.errors import UserError
@@ -38,7 +43,9 @@ def record(
         raise UserError(f"there is no folder {out.parent} to put {out.name} in: make it first")
     machine = machine_from("mame", **machine_options)
     assert machine is not None
+    introduce_machine(machine)
     with only_results_on_stdout(), machine_errors():
+        from tempest_agent.envs.arcade.recording import MOST_TICKS
         from tempest_agent.envs.mame.recorder import Recorder, RecordingBatch, write_recording
         from tempest_agent.envs.settings import LARGEST_LIMIT
         from tempest_agent.evaluation import Games
@@ -46,6 +53,10 @@ def record(
         from tempest_agent.players import find_player
         from tempest_agent.progress import Progress
 
+        if ticks > MOST_TICKS:
+            raise UserError(
+                f"--ticks {ticks}: a recording has at most {MOST_TICKS:,}; make several of them"
+            )
         choice = find_player(policy)
         # The tick after a machine's failure would not be the one before it plus one.
         machine = dataclasses.replace(machine, max_restarts=0)
@@ -62,7 +73,8 @@ def record(
                 if recorder.complete:
                     break
         meta = {
-            "mame": f"mame={batch.version} rom=tempest1",
+            "mame": f"mame={batch.version} rom={batch.rom_set}",
+            "rom": batch.rom_set,
             "level": level,
             "policy": choice.name,
             "seed": seed,

@@ -10,7 +10,7 @@ import click
 
 from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
 from tempest_agent.commands.parameters import COUNT, PATH, WholeNumber
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, shown
 
 if TYPE_CHECKING:
     from tempest_agent.run_lock import RunLock
@@ -145,7 +145,7 @@ def _plan(
     for text in variant_texts:
         name, changes = parse_variant(text)
         if name in variants:
-            raise UserError(f"two variants are named {name!r}: give one of them another name")
+            raise UserError(f"two variants are named {shown(name)}: give one of them another name")
         variants[name] = changes
     return make_plan(load_config(source, overrides), variants, seeds, episodes, max_ticks)
 

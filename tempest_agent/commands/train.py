@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tempest_agent.training import Session
 
 EXIT_INTERRUPTED = 130
-_MACHINE_OPTIONS = ("backend", "rom_path", "mame_path", "any_roms", "random_bytes")
+_MACHINE_OPTIONS = ("backend", "any_roms", "random_bytes")
 NEWEST = "newest run"
 
 
@@ -117,16 +117,18 @@ def train(
     real game, and with actors, with new games).
     """
     flags = {"run.steps": steps, "run.seed": seed, "run.device": device, "run.num_envs": envs}
-    others = {"count": actors, "ray_address": ray_address}
-    changes = {key: value for key, value in others.items() if value is not None}
-    flags |= {f"actors.{key}": value for key, value in changes.items()}
+    flags["actors.count"] = actors
     chosen = [f"{key}={value}" for key, value in flags.items() if value is not None]
+    local = _local_settings(ray_address, machine_options["rom_path"], machine_options["mame_path"])
     if resume is not None:
         _refuse_changes(context)
-    chosen += _machine_settings(**machine_options)
+    else:
+        chosen += [*_machine_settings(machine_options), *local]
     with only_results_on_stdout():
         if resume is None:
             config = _config(source, [*chosen, *overrides])
+            if config.game.backend == "sim":
+                machine_from(**{**machine_options, "backend": "sim"})
         replicas = _meet_ranks()
         if not replicas.is_first:
             context.exit(_follow(replicas))
@@ -135,33 +137,24 @@ def train(
         else:
             path = None if resume == NEWEST else PATH.convert(resume, None, context)
             path = path or run_dir
-            session = _resumed(path, steps, eval_games, device, verbose, changes, replicas)
+            changes = {} if actors is None else {"count": actors}
+            local = [*local, *overrides]
+            session = _resumed(path, steps, eval_games, device, verbose, changes, local, replicas)
         result = session.run()
     if as_json:
         print_json(result)
     else:
         print_table(_rows(result, session), "training")
     if result["stopped"]:
-        click.echo(f"stopped; go on with: tempest-agent train --resume {session.folder}", err=True)
+        click.echo(f"stopped; go on with: {session.resume_command}", err=True)
         context.exit(EXIT_INTERRUPTED)
 
 
 def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]:
     """The result as people read it, and what to do next."""
     from tempest_agent.greedy_games import EVAL_MAX_TICKS
-    from tempest_agent.progress import duration
+    from tempest_agent.progress import duration, speed
 
-    yield "decisions", f"{result['steps']:,} of {session.total_steps:,}"
-    yield "updates", f"{result['updates']:,}"
-    yield (
-        "speed",
-        f"{result['env_steps_per_second']:,.0f} decisions/s, "
-        f"{result['samples_per_second']:,.0f} samples/s, {duration(result['seconds'])}",
-    )
-    yield (
-        "expert",
-        f"{result['expert_ratio']:.2f} of the decisions, epsilon {result['epsilon']:.3f}",
-    )
     greedy = session.last_greedy
     if greedy is not None:
         yield (
@@ -169,6 +162,17 @@ def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]
             f"IQM {greedy['score_iqm']:,.0f}, level {greedy['level_mean']:.1f} "
             f"(cut after {EVAL_MAX_TICKS:,} ticks)",
         )
+    yield "decisions", f"{result['steps']:,} of {session.total_steps:,}"
+    yield "updates", f"{result['updates']:,}"
+    yield (
+        "speed",
+        f"{speed(result['env_steps_per_second'])} decisions/s, "
+        f"{speed(result['samples_per_second'])} samples/s, {duration(result['seconds'])}",
+    )
+    yield (
+        "expert",
+        f"{result['expert_ratio']:.2f} of the decisions, epsilon {result['epsilon']:.3f}",
+    )
     yield "checkpoint", result["checkpoint"]
     yield "curves", f"tensorboard --logdir {shlex.quote(result['run_dir'])}"
     if not result["stopped"]:
@@ -177,40 +181,53 @@ def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]
 
 
 def _refuse_changes(context: click.Context) -> None:
-    flags = {"source": "config", "overrides": "set", "mame_path": "mame", "start": "from"}
-    for name in ("source", "start", "seed", "envs", "overrides", *_MACHINE_OPTIONS):
-        if context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
-            flag = flags.get(name, name.replace("_", "-"))
-            raise UserError(
-                f"--{flag} cannot be changed while resuming: a run keeps its settings; "
-                "leave it out (only --steps, --device, --actors and --ray-address may change), or "
-                "start a new run without --resume"
-            )
+    from tempest_agent.config import local_settings
+
+    flags = {"source": "config", "start": "from"}
+    given = [
+        f"--{flags.get(name, name.replace('_', '-'))}"
+        for name in ("source", "start", "seed", "envs", *_MACHINE_OPTIONS)
+        if context.get_parameter_source(name) == ParameterSource.COMMANDLINE
+    ]
+    keys = [override.partition("=")[0].strip() for override in context.params["overrides"]]
+    given += [f"--set {key}" for key in keys if key not in local_settings()]
+    if given:
+        raise UserError(
+            f"{given[0]} cannot be changed while resuming: a run keeps its settings; leave it out "
+            "(only --steps, --device, --actors, --ray-address, --rom-path and --mame may change), "
+            "or start a new run without --resume"
+        )
     if context.params["resume"] != NEWEST and context.params["run_dir"] is not None:
         raise UserError("--resume PATH and --run-dir both name a run: give one of them")
 
 
-def _machine_settings(
-    backend: str,
-    rom_path: Path | None,
-    mame_path: str | None,
-    any_roms: bool,
-    random_bytes: str | None,
-) -> list[str]:
-    """The options of the real machine as settings; what is not given is left to the others."""
-    if backend == "sim":
-        machine_from(backend, rom_path, mame_path, any_roms, random_bytes)
-        return []
-    settings = [f"game.backend={backend}"]
-    if random_bytes is not None:
-        settings.append(f"game.random_bytes={random_bytes}")
-    if rom_path is not None:
-        settings.append(f"game.rom_path={json.dumps(str(rom_path.absolute()))}")
-    if mame_path is not None:
-        settings.append(f"game.mame_path={json.dumps(mame_path)}")
-    if any_roms:
+def _machine_settings(options: Mapping[str, Any]) -> list[str]:
+    """The options of the real machine as settings; what is not given is left to the others.
+
+    Its program and folder are among ``_local_settings``.
+    """
+    settings = ["game.backend=mame"] if options["backend"] == "mame" else []
+    if options["random_bytes"] is not None:
+        settings.append(f"game.random_bytes={options['random_bytes']}")
+    if options["any_roms"]:
         settings.append("game.strict_roms=false")
     return settings
+
+
+def _local_settings(
+    ray_address: str | None, rom_path: Path | None, mame_path: str | None
+) -> list[str]:
+    """The options for what no file may choose, as settings."""
+    given = {
+        "actors.ray_address": ray_address,
+        "game.rom_path": None if rom_path is None else str(rom_path.absolute()),
+        "game.mame_path": mame_path,
+    }
+    return [
+        f"{key}={json.dumps(value, ensure_ascii=False)}"
+        for key, value in given.items()
+        if value is not None
+    ]
 
 
 def _config(source: str | None, overrides: list[str]) -> Config:
@@ -256,10 +273,11 @@ def _resumed(
     device: str | None,
     verbose: bool,
     actors: dict[str, Any],
+    local: list[str],
     replicas: Replicas,
 ) -> Session:
     from tempest_agent.training import Session
 
     return Session.resumed(
-        path, steps, eval_games, device, verbose, actors=actors, replicas=replicas
+        path, steps, eval_games, device, verbose, actors=actors, local=local, replicas=replicas
     )

@@ -6,7 +6,18 @@ are errors that say what would have been right.
 """
 
 from .learning import GuardConfig, LearnerConfig, NetworkConfig, ReplayConfig
-from .loading import apply_overrides, available, from_dict, load_config, settings, to_dict
+from .loading import (
+    apply_changes,
+    apply_overrides,
+    available,
+    from_dict,
+    load_config,
+    local_settings,
+    read_tree,
+    settings,
+    to_dict,
+)
+from .local import forget_local, local_options, with_local
 from .playing import ActorsConfig, ExplorationConfig, GameConfig, TeacherConfig
 from .setting import ConfigError, setting
 from .tree import Config, RunConfig
@@ -25,11 +36,17 @@ __all__ = [
     "ReplayConfig",
     "RunConfig",
     "TeacherConfig",
+    "apply_changes",
     "apply_overrides",
     "available",
+    "forget_local",
     "from_dict",
     "load_config",
+    "local_options",
+    "local_settings",
+    "read_tree",
     "setting",
     "settings",
     "to_dict",
+    "with_local",
 ]

@@ -46,7 +46,7 @@ def check_together(config: Config) -> None:
         (
             exploration.epsilon_min > exploration.epsilon_max,
             f"exploration.epsilon_min={exploration.epsilon_min} is above "
-            f"exploration.epsilon_max={exploration.epsilon_max}; swap them",
+            f"exploration.epsilon_max={exploration.epsilon_max}; swap them, or set both",
         ),
         (
             replay.capacity < run.num_envs * (longest + 2),
@@ -95,6 +95,12 @@ def _learner_problems(config: Config) -> Iterator[tuple[bool, str]]:
         "network.value_head=lanes values the landing place of every knob count: set "
         "network.encoder=lanes and network.spinner_knots=63, and leave network.spinner_head, "
         "dueling, noisy and learner.loss at their defaults",
+    )
+    yield (
+        learner.target_clip == 0 and learner.loss in ("c51", "hl_gauss"),
+        f"learner.loss={learner.loss} spreads its {learner.value_bins} bins between both "
+        "learner.target_clip, and that is 0, no clamp; set learner.target_clip to what no return "
+        "exceeds, as closely as you can",
     )
     yield (
         learner.trace == "retrace" and learner.loss in ("c51", "iqn"),

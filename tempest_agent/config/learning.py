@@ -128,7 +128,9 @@ class LearnerConfig:
         "What the network learns instead of the value itself.",
         choices=("none", "sqrt", "symlog"),
     )
-    target_clip: float = setting(100.0, "Targets are clamped to this magnitude.", low=1e-6)
+    target_clip: float = setting(
+        100.0, "Targets are clamped to this magnitude; 0 leaves them as they are.", low=0.0
+    )
     loss: str = setting(
         "huber",
         "Loss on the value, and with it the kind of value head.",

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import os
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
+
+from tempest_agent.errors import printable, shown
 
 from .consistency import check_together
 from .setting import ConfigError
@@ -24,30 +28,59 @@ def settings() -> Iterator[tuple[str, Any, str]]:
             yield f"{section.name}.{entry.name}", entry.default, entry.metadata["help"]
 
 
-def to_dict(config: Config) -> dict[str, dict[str, Any]]:
-    """``config`` as plain Python types (tuples as lists), fit for YAML and checkpoints."""
-    tree = dataclasses.asdict(config)
+def local_settings() -> dict[str, str]:
+    """Every setting that no file may choose: dotted key, and the option of ``train`` that does."""
     return {
-        section: {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
-        for section, values in tree.items()
+        f"{section.name}.{entry.name}": entry.metadata["local"]
+        for section in dataclasses.fields(Config)
+        for entry in dataclasses.fields(_section_type(section.name))
+        if entry.metadata["local"] is not None
     }
 
 
-def from_dict(tree: Mapping[str, Any], base: Config | None = None) -> Config:
+def to_dict(config: Config, *, local: bool = False) -> dict[str, dict[str, Any]]:
+    """``config`` as plain Python types (tuples as lists), fit for YAML and checkpoints.
+
+    Settings of this machine that were given are None, except with ``local``, which is for other
+    processes of the same run and never for a file.
+    """
+    tree = dataclasses.asdict(config)
+    plain = {
+        section: {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+        for section, values in tree.items()
+    }
+    for key in () if local else local_settings():
+        section, _, name = key.partition(".")
+        if plain[section][name] != _default(section, name):
+            plain[section][name] = None
+    return plain
+
+
+def from_dict(
+    tree: Mapping[str, Any], base: Config | None = None, *, local: bool = False
+) -> Config:
     """``base`` (or the defaults) with the values of ``tree`` on top, validated.
 
+    Args:
+        tree: section -> name -> value.
+        base: what the rest is taken from.
+        local: whether ``tree`` may have settings of this machine, because it is from no file.
+
     Raises:
-        ConfigError: an unknown key, a wrong type, or a value out of range.
+        ConfigError: an unknown key, a wrong type, a value out of range, or one that no file may
+            choose.
     """
     config = base or Config()
     names = [section.name for section in dataclasses.fields(Config)]
+    if not isinstance(tree, Mapping):
+        raise ConfigError(f"settings are a map of sections (learner: ...), not {shown(tree)}")
     for name, values in tree.items():
-        if name not in names:
-            raise ConfigError(unknown(str(name), names, "section"))
+        if not isinstance(name, str) or name not in names:
+            raise ConfigError(unknown(name, names, "section"))
         if not isinstance(values, Mapping):
-            raise ConfigError(f"{name} must hold settings (name: value), not {values!r}")
+            raise ConfigError(f"{name} must hold settings (name: value), not {shown(values)}")
         for key, value in values.items():
-            config = _with_value(config, name, str(key), value)
+            config = _with_value(config, name, key, value, local)
     check_together(config)
     return config
 
@@ -63,33 +96,58 @@ def load_config(source: str | Path | None = None, overrides: Iterable[str] = ())
     Raises:
         ConfigError: no such configuration, bad YAML, an unknown key or a bad value.
     """
-    name, text = _read(source if source is not None else "default")
+    return apply_overrides(from_dict(read_tree("default" if source is None else source)), overrides)
+
+
+def read_tree(source: str | Path) -> Mapping[str, Any]:
+    """Return the sections in ``source``, as ``load_config`` finds it, unvalidated.
+
+    Raises:
+        ConfigError: no such configuration, or no YAML with sections.
+    """
+    if not isinstance(source, str | Path):
+        raise ConfigError(f"a configuration is the name or path of a file, not {shown(source)}")
+    name, text = printable(str(source), 200), _read(source)
     tree = parse_yaml(name, text)
     if tree is None:
         raise ConfigError(f"{name} is empty; leave --config out for the defaults")
     if not isinstance(tree, Mapping):
-        raise ConfigError(f"{name} must hold sections of settings, not {type(tree).__name__}")
-    return apply_overrides(from_dict(tree), overrides)
+        raise ConfigError(f"{name} must hold sections of settings, not {shown(tree)}")
+    return tree
 
 
 def apply_overrides(config: Config, overrides: Iterable[str]) -> Config:
-    """``config`` with each ``section.key=value`` of ``overrides`` set.
+    """``config`` with each ``section.key=value`` of ``overrides``, from the command line, set.
 
     Raises:
         ConfigError: no ``=``, an unknown key or a bad value.
     """
-    tree: dict[str, dict[str, Any]] = {}
+    changes: dict[str, Any] = {}
     for override in overrides:
         key, equals, text = override.partition("=")
-        section, dot, name = key.strip().partition(".")
         if not equals:
-            raise ConfigError(f"{override!r} has no '='; write section.key=value")
+            raise ConfigError(f"{shown(override)} has no '='; write section.key=value")
         if not key.strip():
-            raise ConfigError(f"{override!r} names no setting; write section.key=value")
+            raise ConfigError(f"{shown(override)} names no setting; write section.key=value")
+        changes[key.strip()] = parse_yaml(f"the value of {shown(override)}", text)
+    return apply_changes(config, changes, local=True)
+
+
+def apply_changes(config: Config, changes: Mapping[str, Any], *, local: bool) -> Config:
+    """``config`` with each ``section.key`` of ``changes`` set to its value.
+
+    ``local`` is whether they may set this machine's settings, because they are from no file.
+
+    Raises:
+        ConfigError: an unknown key or a bad value.
+    """
+    tree: dict[str, dict[str, Any]] = {}
+    for key, value in changes.items():
+        section, dot, name = key.partition(".")
         if not dot:
-            raise ConfigError(unknown(key.strip(), [k for k, _, _ in settings()], "setting"))
-        tree.setdefault(section, {})[name] = parse_yaml(f"the value of {override!r}", text)
-    return from_dict(tree, config)
+            raise ConfigError(unknown(key, [k for k, _, _ in settings()], "setting"))
+        tree.setdefault(section, {})[name] = value
+    return from_dict(tree, config, local=local)
 
 
 def available() -> list[str]:
@@ -98,33 +156,52 @@ def available() -> list[str]:
     return sorted(f.name[:-5] for f in folder.iterdir() if f.name.endswith(".yaml"))
 
 
-def _read(source: str | Path) -> tuple[str, str]:
-    path = Path(source)
+def _read(source: str | Path) -> str:
+    path, known = Path(source), available()
     if isinstance(source, str) and path.suffix == "" and len(path.parts) == 1:
-        if source in available():
+        if source in known:
             file = resources.files("tempest_agent.configs") / f"{source}.yaml"
-            return source, file.read_text(encoding="utf-8")
-        if not path.exists():
-            raise ConfigError(unknown(source, available(), "configuration"))
-    if str(source) and path.is_dir():
-        raise ConfigError(f"{str(source)!r} is a folder; give a YAML file, such as one in it")
-    if not path.is_file():
+            return file.read_text(encoding="utf-8")
+        if not os.path.exists(path):
+            raise ConfigError(unknown(source, known, "configuration"))
+    if str(source) and os.path.isdir(path):
+        raise ConfigError(f"{shown(path)} is a folder; give a YAML file, such as one in it")
+    if not os.path.isfile(path):
         raise ConfigError(
-            f"no configuration file {str(source)!r}; give a path or one of {', '.join(available())}"
+            f"no configuration file {shown(path) if str(source) else shown('')}; give a path or "
+            f"one of {', '.join(known)}"
         )
-    return str(source), read_text(path, "a configuration")
+    return read_text(path, "a configuration")
+
+
+@functools.cache
+def _types(kind: Any) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
 
 
 def _section_type(name: str) -> Any:
-    return typing.get_type_hints(Config)[name]
+    return _types(Config)[name]
 
 
-def _with_value(config: Config, section: str, key: str, value: Any) -> Config:
+def _default(section: str, name: str) -> Any:
+    return _section_type(section).__dataclass_fields__[name].default
+
+
+def _with_value(config: Config, section: str, key: Any, value: Any, local: bool) -> Config:
     kind = _section_type(section)
     entries = {entry.name: entry for entry in dataclasses.fields(kind)}
-    if key not in entries:
-        raise ConfigError(unknown(f"{section}.{key}", [k for k, _, _ in settings()], "setting"))
-    wanted = typing.get_type_hints(kind)[key]
+    if not isinstance(key, str) or key not in entries:
+        wrong = f"{section}.{key if isinstance(key, str) else shown(key)}"
+        raise ConfigError(unknown(wrong, [k for k, _, _ in settings()], "setting"))
+    option = entries[key].metadata["local"]
+    if option is not None and not local:
+        if value is None or (isinstance(value, str) and value == entries[key].default):
+            return config
+        raise ConfigError(
+            f"{section}.{key} is this machine's own, and no file may choose it: take it out, and "
+            f"give {option} (or --set {section}.{key}=...)"
+        )
+    wanted = _types(kind)[key]
     fitting = checked(f"{section}.{key}", value, wanted, entries[key].metadata)
     part = dataclasses.replace(getattr(config, section), **{key: fitting})
     return dataclasses.replace(config, **{section: part})

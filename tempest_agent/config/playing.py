@@ -23,7 +23,9 @@ class GameConfig:
         2, "Bonus life every this many times 10,000 points; 0 is never.", low=0, high=7
     )
     difficulty: str = setting(
-        "medium", "Position of the difficulty switch.", choices=("medium", "easy", "hard")
+        "medium",
+        "Position of the difficulty switch.  On hard the real machine's levels 96 to 99 can hang.",
+        choices=("medium", "easy", "hard"),
     )
     level_curriculum: str = setting(
         "none",
@@ -49,8 +51,14 @@ class GameConfig:
     backend: str = setting(
         "sim", "What is played on: the simulator or the real game in MAME.", choices=("sim", "mame")
     )
-    rom_path: str = setting("", "Folder with your own tempest1.zip, for the real game.")
-    mame_path: str = setting("", "The program MAME; empty takes the installed one.")
+    rom_path: str = setting(
+        "",
+        "Folder with your own tempest.zip or tempest1.zip, for the real game.",
+        local="--rom-path FOLDER",
+    )
+    mame_path: str = setting(
+        "", "The program MAME; empty takes the installed one.", local="--mame PROGRAM"
+    )
     strict_roms: bool = setting(True, "Whether ROM files with wrong checksums are refused.")
     random_bytes: str = setting(
         "machine",
@@ -109,10 +117,17 @@ class TeacherConfig:
 
 @dataclass(frozen=True)
 class ExplorationConfig:
-    """Random actions of the agent's own games."""
+    """Random actions of the agent's own games.
+
+    A rate is the chance that a decision begins a random action, not the share of random decisions,
+    which is larger where actions are held.
+    """
 
     epsilon_max: float = setting(
-        0.3, "Exploration rate of the most curious game.", low=0.0, high=1.0
+        0.3,
+        "Exploration rate of the most curious game: chance to begin a random action.",
+        low=0.0,
+        high=1.0,
     )
     epsilon_min: float = setting(
         1e-4, "Exploration rate of the least curious game.", low=0.0, high=1.0
@@ -126,7 +141,9 @@ class ExplorationConfig:
     epsilon_floor: float = setting(
         0.0, "Exploration rate that no game falls below, whatever the ladder.", low=0.0, high=1.0
     )
-    hold_max: int = setting(3, "Most decisions one random action is held.", low=1)
+    hold_max: int = setting(
+        3, "Most decisions one random action is held; the more, the more of all are random.", low=1
+    )
     fire_share: float = setting(0.75, "Share of random actions that fire.", low=0.0, high=1.0)
     zap_share: float = setting(0.03, "Share of random actions that zap.", low=0.0, high=1.0)
 
@@ -163,5 +180,7 @@ class ActorsConfig:
         5, "Times in a row that an actor is begun anew without a chunk between.", low=0
     )
     ray_address: str = setting(
-        "", "Ray cluster to join, auto or host:port; empty starts one on this machine."
+        "",
+        "Ray cluster to join, auto or host:port; empty or local starts one on this machine.",
+        local="--ray-address ADDRESS",
     )

@@ -19,7 +19,12 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     choices: tuple[str, ...] | None = None,
+    local: str | None = None,
 ) -> Any:
-    """A dataclass field with its help sentence and the values that are allowed."""
-    metadata = {"help": help, "low": low, "high": high, "choices": choices}
+    """A dataclass field with its help sentence and the values that are allowed.
+
+    ``local`` marks a program, a folder or an address of one machine, which no file may choose, and
+    is the option of ``train`` that does (see ``local``).
+    """
+    metadata = {"help": help, "low": low, "high": high, "choices": choices, "local": local}
     return field(default=default, metadata=metadata)

@@ -2,61 +2,98 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Mapping
+from numbers import Integral, Real
 from typing import Any
 
+from tempest_agent.errors import shown
+
 from .setting import ConfigError
-from .words import nearest
+from .words import did_you_mean
 
 LARGEST = 2**62 - 1
 """Largest whole number where a setting has no limit of its own: sums of two still fit 64 bits."""
+
+MOST_ITEMS = 1_000
+"""Values of one setting."""
+
+_NUMBER = re.compile(
+    r"[-+]?(?:(?:0|[1-9][0-9_]{0,60})(?:\.[0-9_]{0,60})?|\.[0-9]{1,60})(?:[eE][-+]?[0-9]{1,3})?"
+)
+"""Text that is a number.  010 is none: it is 8 to some readers of YAML and 10 to others."""
+
+_WHOLE = re.compile(r"[-+]?[0-9_]{1,40}")
+
+_SWITCHES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+
+_NEEDED = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text; write it in quotes",
+}
 
 
 def checked(key: str, value: Any, wanted: Any, limits: Mapping[str, Any]) -> Any:
     if isinstance(wanted, types.GenericAlias):
         items = value if isinstance(value, list | tuple) else [value]
         if not items:
-            raise ConfigError(f"{key}={value!r} is empty; give at least one value")
+            raise ConfigError(f"{key}={shown(value)} is empty; give at least one value")
+        if len(items) > MOST_ITEMS:
+            raise ConfigError(f"{key} is given {len(items):,} values; give at most {MOST_ITEMS:,}")
         return tuple(checked(key, item, int, limits) for item in items)
     if value is None:
         raise ConfigError(f"{key} is given no value; write {key}=VALUE, or leave it out")
     value = _converted(key, value, wanted)
     choices = limits["choices"]
     if choices and value not in choices:
-        near = nearest(str(value), choices)
-        raise ConfigError(f"{key}={value!r} is none of {', '.join(choices)}{near}")
+        near = did_you_mean(value, choices)
+        raise ConfigError(f"{key}={shown(value)} is none of {', '.join(choices)}{near}")
     low, high = limits["low"], limits["high"]
     if high is None and isinstance(value, int):
         high = LARGEST if value > LARGEST else None
     if (low is not None and value < low) or (high is not None and value > high):
         bounds = f"at least {low}" if high is None else f"from {low} to {high}"
-        raise ConfigError(f"{key}={value!r} is out of range; it must be {bounds}")
+        raise ConfigError(f"{key}={shown(value)} is out of range; it must be {bounds}")
     return value
 
 
 def _converted(key: str, value: Any, wanted: type) -> Any:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if wanted is float:
-        # YAML 1.1 reads 5e-4 (no dot) as text.
-        if isinstance(value, str):
-            try:
-                value, is_number = float(value), True
-            except ValueError:
-                is_number = False
-        if is_number and value == value and abs(value) != float("inf"):
-            return float(value)
+    made: Any = None
+    if wanted is bool and isinstance(value, str):
+        made = _SWITCHES.get(value.lower())
+    elif wanted is bool or wanted is str:
+        made = value if isinstance(value, wanted) else None
     elif wanted is int:
-        if isinstance(value, str) and value.replace("_", "").isdecimal():
-            return int(value)
-        if is_number and (isinstance(value, int) or value.is_integer()):
-            return int(value)
-        if isinstance(value, str):
-            try:
-                return _converted(key, float(value), int)
-            except (ValueError, OverflowError):
-                pass
-    elif isinstance(value, wanted):
-        return value
-    names = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
-    raise ConfigError(f"{key}={value!r} must be {names[wanted]}")
+        made = _whole_number(value)
+    else:
+        made = _number(value)
+    if made is None:
+        raise ConfigError(f"{key}={shown(value)} must be {_NEEDED[wanted]}")
+    return made
+
+
+def _whole_number(value: object) -> int | None:
+    if type(value) is not bool and isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, str) and _NUMBER.fullmatch(value) and _WHOLE.fullmatch(value):
+        return int(value.replace("_", ""))
+    number = _number(value)
+    return int(number) if number is not None and number.is_integer() else None
+
+
+def _number(value: object) -> float | None:
+    """``value`` as a finite number, or None."""
+    # YAML 1.1 reads 5e-4 (no dot) as text.
+    if isinstance(value, str):
+        number = float(value.replace("_", "")) if _NUMBER.fullmatch(value) else float("nan")
+    elif type(value) is not bool and isinstance(value, Real):
+        try:
+            number = float(value)
+        except OverflowError:  # A whole number too large for a float.
+            return None
+    else:
+        return None
+    return number if number - number == 0.0 else None

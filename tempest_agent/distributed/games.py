@@ -18,7 +18,8 @@ from tempest_agent.agent.learner import Learner
 from tempest_agent.agent.networks import Layout
 from tempest_agent.agent.tempest_games import TEMPEST_LAYOUT, TempestGames, teacher_of
 from tempest_agent.config import Config
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, shown
+from tempest_agent.ray_cluster import require_cluster
 
 from .actor import GamesPlayer
 from .chunks import Stretch
@@ -61,6 +62,7 @@ class RemoteGames:
         self._make_engine = make_engine
         self._make_player = make_player or partial(GamesPlayer, config)
         self._learner: Learner | None = None
+        self._engine: Engine | None = None
         self._pool: ActorPool | None = None
         self._publisher: WeightsPublisher | None = None
         self._incarnations = [0] * config.actors.count
@@ -81,6 +83,15 @@ class RemoteGames:
         )
         self._on_levels = np.zeros(games, np.int64)
         self._left: Left | None = None
+
+    def connect(self) -> None:
+        """Start, or join, what the actors run on; the first ``play`` does it otherwise.
+
+        Raises:
+            UserError: it cannot be started, or is not there.
+        """
+        if self._engine is None and self._pool is None:
+            self._engine = self._make_engine(self._make_player)
 
     # What the decisions come from.
 
@@ -136,8 +147,9 @@ class RemoteGames:
         actors = self._actors
         if self._learner is None:
             raise RuntimeError("source() before play(): there are no weights to play with")
+        engine, self._engine = self._engine or self._make_engine(self._make_player), None
         pool = ActorPool(
-            self._make_engine(self._make_player),
+            engine,
             actors.count,
             queue=actors.queue,
             deadline_seconds=actors.deadline_seconds,
@@ -251,10 +263,11 @@ class RemoteGames:
         raise UserError("games that actors play cannot be stepped from here; use actors.count=0")
 
     def close(self) -> None:
-        """End the actors, where there are any."""
-        if self._pool is not None:
-            self._pool.close()
-        self._pool = self._publisher = None
+        """End the actors, where there are any, and what they run on."""
+        running = self._engine or self._pool
+        if running is not None:
+            running.close()
+        self._engine = self._pool = self._publisher = None
 
 
 def _tell(event: ActorEvent) -> None:
@@ -271,12 +284,12 @@ def remote_games(config: Config) -> RemoteGames | None:
     if config.actors.count == 0:
         if config.actors.ray_address:
             raise UserError(
-                f"actors.ray_address={config.actors.ray_address!r} without actors: nothing would "
-                "run on that cluster; give --actors N too, or leave the address out"
+                f"actors.ray_address={shown(config.actors.ray_address)} without actors: nothing "
+                "would run on that cluster; give --actors N too, or leave the address out"
             )
         return None
     # Here, because Ray is optional.
-    from .ray_engine import RayEngine, import_ray, require_cluster
+    from .ray_engine import RayEngine, import_ray
 
     # What is missing is said now and by one process.
     import_ray()

@@ -14,7 +14,7 @@ from typing import Any
 
 from tempest_agent import ray_cluster
 from tempest_agent.agent.games_in_play import PlayFailedError
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.errors import one_line
 from tempest_agent.ray_cluster import keeping_sigterm, without_colours
 from tempest_agent.ray_watch import RayWatch, watch_over
 
@@ -180,35 +180,10 @@ def import_ray() -> Any:
     return ray_cluster.import_ray("actors need", "train in one process with actors.count=0")
 
 
-def require_cluster(address: str) -> None:
-    """Nothing if there may be a cluster at ``address``.
-
-    Raises:
-        UserError: nobody listens there.
-    """
-    try:
-        ray_cluster.require_listening(address)
-    except OSError as error:
-        raise _no_cluster(address, error) from error
-
-
 def _connect(ray: Any, address: str | None, store_bytes: int) -> None:
     # By default Ray's processes give way to all others, and starve where a machine is busy.
     os.environ.setdefault("RAY_worker_niceness", "0")
-    try:
-        ray_cluster.connect(ray, address or ray_cluster.LOCAL, store_bytes)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise _no_cluster(address, error) from error
-
-
-def _no_cluster(address: str | None, error: Exception) -> UserError:
-    where = "on this machine" if address is None else f"at {address!r}"
-    hint = (
-        "see Ray's logs in /tmp/ray/session_latest/logs"
-        if address is None
-        else "start one with 'ray start --head', or leave the address out for one of our own"
-    )
-    return UserError(f"no Ray cluster {where}: {_reason(error)}; {hint}")
+    ray_cluster.connect(ray, address or ray_cluster.LOCAL, store_bytes)
 
 
 def _reason(error: Exception) -> str:

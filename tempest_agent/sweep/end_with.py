@@ -1,8 +1,8 @@
-"""Kills a process when whoever watches over it ends, however that happens.
+"""Signals a process when whoever watches over it ends, however that happens.
 
-``python -m tempest_agent.sweep.end_with PID`` with a pipe as stdin.  The system closes the other
-end of the pipe when its holder is gone, also if that was killed, and then the process is killed
-too.  A byte in the pipe says that it has ended by itself.
+It is started as a program, with the number of the process and that of the signal, and a pipe as
+stdin.  The system closes the other end of the pipe when its holder is gone, also if that was
+killed.  A byte in the pipe says that the process has ended by itself.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ import sys
 from contextlib import suppress
 
 
-def watch_over(process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
-    """Let ``process``, a child of this one, end with this one.  To be given to ``release``."""
+def watch_over(process: subprocess.Popen[bytes], number: signal.Signals) -> subprocess.Popen[bytes]:
+    """Let ``process``, a child of this one, get the signal ``number`` when this one is gone.
+
+    What it returns is to be given to ``release``.
+    """
     return subprocess.Popen(
-        [sys.executable, "-m", __name__, str(process.pid)],
+        # Alone, because the package would take longer to import than many a process runs.
+        [sys.executable, "-I", "-S", __file__, str(process.pid), str(int(number))],
         stdin=subprocess.PIPE,
         start_new_session=True,
     )
@@ -30,8 +34,8 @@ def release(watcher: subprocess.Popen[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    for own in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(own, signal.SIG_IGN)
     if not os.read(0, 1):
         with suppress(ProcessLookupError):
-            os.kill(int(sys.argv[1]), signal.SIGKILL)
+            os.kill(int(sys.argv[1]), int(sys.argv[2]))

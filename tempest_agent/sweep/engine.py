@@ -16,7 +16,10 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Protocol
+from typing import IO, Protocol
+
+from tempest_agent.own_files import open_own
+from tempest_agent.sweep.end_with import release, watch_over
 
 POLL_SECONDS = 0.2
 
@@ -70,6 +73,7 @@ class _Running:
     task: Task
     command: Command
     process: subprocess.Popen[bytes]
+    watcher: subprocess.Popen[bytes]
 
 
 class LocalProcesses:
@@ -91,7 +95,7 @@ class LocalProcesses:
                     time.sleep(POLL_SECONDS if running else 0.0)
                     for each in [one for one in running if one.process.poll() is not None]:
                         running.remove(each)
-                        code = collected(each.process, each.command)
+                        code = _collected(each)
                         if code == 0:
                             running += _started(each.task)
                         elif not signals:
@@ -108,7 +112,7 @@ def _started(task: Task) -> list[_Running]:
     command = task.next_command()
     if command is None:
         return []
-    with part_of(command).open("wb") as output, command.log.open("ab") as log:
+    with outputs_of(command) as (output, log):
         process = subprocess.Popen(
             command.arguments,
             stdin=subprocess.DEVNULL,
@@ -118,7 +122,32 @@ def _started(task: Task) -> list[_Running]:
             # A terminal's Ctrl-C is for the sweep, which passes it on.
             start_new_session=True,
         )
-    return [_Running(task, command, process)]
+    try:
+        # It saves and ends as at Ctrl-C where this process is killed.
+        watcher = watch_over(process, signal.SIGTERM)
+    except BaseException:
+        process.terminate()
+        raise
+    return [_Running(task, command, process, watcher)]
+
+
+def _collected(running: _Running) -> int:
+    release(running.watcher)
+    return collected(running.process, running.command)
+
+
+@contextmanager
+def outputs_of(command: Command) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open the files of the command's stdout and stderr.
+
+    Raises:
+        UserError: there is a link in the place of one of them.
+    """
+    with (
+        open(part_of(command), "wb", opener=open_own) as output,
+        open(command.log, "ab", opener=open_own) as log,
+    ):
+        yield output, log
 
 
 def collected(process: subprocess.Popen[bytes], command: Command) -> int:
@@ -146,7 +175,8 @@ def _end(running: Sequence[_Running], signals: Sequence[int]) -> None:
                 each.process.kill()
             with suppress(subprocess.TimeoutExpired):
                 each.process.wait(POLL_SECONDS)
-        collected(each.process, each.command)
+    for each in running:  # Afterwards: its files may be gone.
+        _collected(each)
 
 
 @contextmanager

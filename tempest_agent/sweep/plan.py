@@ -7,6 +7,7 @@ whatever would make finished runs incomparable with new ones is refused.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,15 +17,23 @@ from typing import Any
 
 import yaml
 
-from tempest_agent.config import Config, apply_overrides, from_dict, to_dict
+from tempest_agent.config import (
+    Config,
+    ConfigError,
+    apply_changes,
+    forget_local,
+    from_dict,
+    local_settings,
+    to_dict,
+)
 from tempest_agent.config.yaml_text import parse_yaml, read_text
-from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.errors import UserError, printable, shown, unknown_name
 from tempest_agent.run_directory import replacing
 
 PLAN_FILE = "sweep.yaml"
 BASE = "base"
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NEXT_SETTING = re.compile(r",(?=\s*\w+(?:\.\w+)*\s*=)")
 """A comma before another ``key=``; those inside a list of values are none."""
 
@@ -73,18 +82,18 @@ def make_plan(
     for name, changes in variants.items():
         _check_name(name)
         try:
-            config = apply_overrides(base, [f"{k}={_written(v)}" for k, v in changes.items()])
+            config = apply_changes(base, changes, local=False)
         except UserError as error:
-            raise UserError(f"variant {name!r}: {error}") from error
+            raise UserError(f"variant {shown(name)}: {error}") from error
         if config == base:
             raise UserError(
-                f"variant {name!r} changes nothing ({made_of(changes)} is what the base has): "
+                f"variant {shown(name)} changes nothing ({made_of(changes)} is what the base has): "
                 "give another value, or leave it out"
             )
         if config.run.seed != base.run.seed:
             raise UserError(
-                f"variant {name!r} sets run.seed: every variant is trained with the same seeds; "
-                "leave it out"
+                f"variant {shown(name)} sets run.seed: every variant is trained with the same "
+                "seeds; leave it out"
             )
         made.append(Variant(name, changes, config))
     first = base.run.seed
@@ -107,15 +116,19 @@ def parse_variant(text: str) -> tuple[str, dict[str, Any]]:
     """
     name, colon, settings = text.partition(":")
     if not colon or "=" in name:
-        raise UserError(f"--variant {text!r} has no name; write NAME:section.key=value")
+        raise UserError(f"--variant {shown(text)} has no name; write NAME:section.key=value")
     changes: dict[str, Any] = {}
     for part in _NEXT_SETTING.split(settings):
         key, equals, value = part.partition("=")
         if not equals:
-            raise UserError(f"--variant {text!r}: {part!r} has no '='; write section.key=value")
+            raise UserError(
+                f"--variant {shown(text)}: {shown(part)} has no '='; write section.key=value"
+            )
         if key.strip() in changes:
-            raise UserError(f"--variant {text!r} sets {key.strip()} twice; keep one of them")
-        changes[key.strip()] = parse_yaml(f"--variant {text!r}: {value!r}", value)
+            raise UserError(
+                f"--variant {shown(text)} sets {shown(key.strip())} twice; keep one of them"
+            )
+        changes[key.strip()] = parse_yaml(f"--variant {shown(text)}: {shown(value)}", value)
     return name.strip(), changes
 
 
@@ -138,20 +151,25 @@ def load_variants(source: str) -> dict[str, dict[str, Any]]:
     if source in known:
         file = resources.files("tempest_agent.configs") / "variants" / f"{source}.yaml"
         text = file.read_text(encoding="utf-8")
-    elif path.is_file():
+    elif os.path.isfile(path):
         text = read_text(path, "a list of variants")
     elif path.suffix:
-        raise UserError(f"no file of variants {source!r}; give a path or {', '.join(known)}")
+        raise UserError(f"no file of variants {shown(source)}; give a path or {', '.join(known)}")
     else:
         raise UserError(unknown_name("list of variants", source, known))
-    tree = parse_yaml(source, text)
+    source = printable(source, 200)
+    return _variants(source, parse_yaml(source, text))
+
+
+def _variants(source: str, tree: Any) -> dict[str, dict[str, Any]]:
+    """``tree``, read from ``source``, where it is ``{name: {dotted key: value}}``."""
     if not isinstance(tree, dict) or not tree:
         raise UserError(f"{source} must hold variants, NAME: {{section.key: value}}")
     for name, changes in tree.items():
         if not isinstance(changes, dict):
             raise UserError(
-                f"{source}: variant {name!r} must hold settings, {{section.key: value}}, "
-                f"not {changes!r}"
+                f"{source}: variant {shown(name)} must hold settings, {{section.key: value}}, "
+                f"not {shown(changes)}"
             )
     return {str(name): {str(k): v for k, v in changes.items()} for name, changes in tree.items()}
 
@@ -183,15 +201,17 @@ def keep_plan(out: Path, plan: Plan) -> None:
 
 def _stored(file: Path) -> dict[str, Any]:
     try:
-        tree = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError):
-        tree = None
-    parts = {"base": dict, "variants": dict, "episodes": int, "max_ticks": int}
-    if not isinstance(tree, dict) or any(
-        not isinstance(tree.get(name), kind) for name, kind in parts.items()
-    ):
-        raise UserError(f"{file} is damaged: give a new folder with --out, or repair it")
-    return tree
+        tree = parse_yaml(str(file), read_text(file, "the plan of a sweep"))
+        parts = {"base": dict, "variants": dict, "episodes": int, "max_ticks": int}
+        for name, kind in parts.items():
+            if not isinstance(tree, dict) or not isinstance(tree.get(name), kind):
+                raise UserError(f"{name} is missing or wrong")
+        variants = _variants(str(file), tree["variants"]) if tree["variants"] else {}
+    except UserError as error:
+        raise UserError(
+            f"{file} is damaged ({error}): give a new folder with --out, or repair it"
+        ) from error
+    return {**tree, "variants": variants}
 
 
 def _require_same(out: Path, stored: Mapping[str, Any], plan: Plan) -> None:
@@ -200,7 +220,11 @@ def _require_same(out: Path, stored: Mapping[str, Any], plan: Plan) -> None:
         for name in ("episodes", "max_ticks")
         if stored[name] != getattr(plan, name)
     ]
-    base = from_dict(stored["base"])  # Settings that came later take their defaults.
+    try:
+        # Settings that came later take their defaults.
+        base = from_dict(forget_local(stored["base"]))
+    except ConfigError as error:
+        raise UserError(f"{out / PLAN_FILE}: {error}; give a new folder with --out") from error
     differences += _differing(base, plan.base.config)
     for variant in plan.variants[1:]:
         before = stored["variants"].get(variant.name)
@@ -219,7 +243,7 @@ def _differing(one: Config, other: Config) -> list[tuple[str, Any, Any]]:
         (f"{section}.{key}", value, theirs[section][key])
         for section, values in ours.items()
         for key, value in values.items()
-        if value != theirs[section][key]
+        if value != theirs[section][key] and f"{section}.{key}" not in local_settings()
     ]
 
 
@@ -227,15 +251,20 @@ def _with_absolute_paths(config: Config) -> Config:
     """``config`` for processes that work in another folder."""
     paths = {"rom_path": config.game.rom_path, "mame_path": config.game.mame_path}
     found = {key: str(Path(text).absolute()) for key, text in paths.items() if Path(text).exists()}
-    return from_dict({"game": {key: path for key, path in found.items() if paths[key]}}, config)
+    return from_dict(
+        {"game": {key: path for key, path in found.items() if paths[key]}}, config, local=True
+    )
 
 
 def _check_name(name: str) -> None:
     if name == BASE:
-        raise UserError(f"a variant cannot be named {BASE!r}: that is the configuration itself")
+        raise UserError(
+            f"a variant cannot be named {shown(BASE)}: that is the configuration itself"
+        )
     if not _NAME.fullmatch(name):
         raise UserError(
-            f"variant name {name!r} cannot be a folder's: use letters, digits, '_', '-' and '.'"
+            f"variant name {shown(name)} cannot be a folder's: use up to 100 letters, digits, '_', "
+            "'-' and '.'"
         )
 
 

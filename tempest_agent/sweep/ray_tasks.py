@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from tempest_agent import ray_cluster
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.errors import UserError
+from tempest_agent.own_files import open_own
 from tempest_agent.ray_cluster import LOCAL, keeping_sigterm
 from tempest_agent.ray_watch import RayWatch, failing_as, watch_over
 from tempest_agent.sweep.engine import (
@@ -141,7 +142,9 @@ class RayTasks:
         """Signals end it at once: there is nothing to be saved yet."""
         try:
             with signals_interrupt():
-                keeping_sigterm(self._ray, lambda: connect(self._ray, self._address))
+                keeping_sigterm(
+                    self._ray, lambda: ray_cluster.connect(self._ray, self._address, STORE_BYTES)
+                )
         except KeyboardInterrupt:
             self._ray.shutdown()
             raise
@@ -267,21 +270,6 @@ def import_ray() -> Any:
     return ray_cluster.import_ray("--ray-address needs", "leave it out and give --jobs")
 
 
-def connect(ray: Any, address: str) -> None:
-    """Join the cluster at ``address``, or make one (``local``).
-
-    Raises:
-        UserError: there is none.
-    """
-    try:
-        ray_cluster.connect(ray, address, STORE_BYTES)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise UserError(
-            f"no Ray cluster at {address!r} ({one_line(error)[:200]}): start one with "
-            "ray start --head, or give --ray-address local"
-        ) from error
-
-
 def _make_sight(folder: Path) -> Sight:
     for old in folder.glob(f"{SIGHT}*"):
         old.unlink(missing_ok=True)
@@ -291,7 +279,7 @@ def _make_sight(folder: Path) -> Sight:
 
 
 def _write_line(file: Path, text: str) -> None:
-    with file.open("a", encoding="utf-8") as log_file:
+    with open(file, "a", encoding="utf-8", opener=open_own) as log_file:
         log_file.write(f"{text}\n")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tempest_agent.sweep.end_with import release, watch_over
-from tempest_agent.sweep.engine import POLL_SECONDS, Command, collected, part_of
+from tempest_agent.sweep.engine import POLL_SECONDS, Command, collected, outputs_of
 
 KILLED = -signal.SIGKILL
 
@@ -42,7 +42,7 @@ def carry_out(command: Command, sight: Sight) -> Outcome:
     arguments = list(command.arguments)
     if arguments[0] == sight.python:
         arguments[0] = sys.executable  # Which may lie elsewhere here.
-    with part_of(command).open("wb") as output, command.log.open("ab") as errors:
+    with outputs_of(command) as (output, errors):
         process = subprocess.Popen(
             arguments,
             stdin=subprocess.DEVNULL,
@@ -55,8 +55,9 @@ def carry_out(command: Command, sight: Sight) -> Outcome:
     stopped = False
     while process.poll() is None:
         try:
-            # Ray ends the children of a worker, but not of one that is killed.
-            watcher = watcher or watch_over(process)
+            # Ray ends the children of a worker, but not of one that is killed.  At once, because
+            # Ray gives the command to another worker.
+            watcher = watcher or watch_over(process, signal.SIGKILL)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(POLL_SECONDS)
         except KeyboardInterrupt:  # How Ray cancels a task.

@@ -7,24 +7,37 @@ scored, which is what the two commands printed, and ``seedN.log``.
 
 from __future__ import annotations
 
-import csv
-import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.config import to_dict
-from tempest_agent.errors import UserError
-from tempest_agent.run_directory import CHECKPOINT_FOLDER, CONFIG_FILE, RUN_FILE, write_config
+from tempest_agent.config import local_options, to_dict
+from tempest_agent.errors import UserError, printable, shown
+from tempest_agent.own_files import require_own_folder
+from tempest_agent.regular_files import read_json, read_lines, read_table
+from tempest_agent.run_directory import (
+    CHECKPOINT_FOLDER,
+    CONFIG_FILE,
+    RUN_FILE,
+    can_resume,
+    write_config,
+)
 from tempest_agent.run_lock import RunLock
 from tempest_agent.sweep.engine import Command
 from tempest_agent.sweep.plan import Plan, Variant
 
 EVAL_SEED = 0
 """Training seeds begin at the configuration's, 1 unless it says otherwise."""
+
+TRAINED = {"checkpoint": str, "updates": int, "seconds": int | float}
+SCORED = {"scores": list, "deaths_per_1000_ticks": int | float}
+"""Entries that are used of what the two commands print, and their types."""
+
+LONGEST_WORDS = 1_000
+"""Characters of a line of the log that is repeated to the user."""
 
 _PROGRAM = (sys.executable, "-m", "tempest_agent.cli")
 
@@ -60,12 +73,12 @@ class SweepRun:
 
     def next_command(self) -> Command | None:
         """Training from the start, or from the last checkpoint, or the evaluation, or nothing."""
-        trained = _read(self._trained)
+        trained = _read(self._trained, TRAINED)
         if trained is None:
             run = self.variant.config.run
             command = self._command(self._trained, "train", *self._training(), "--eval-games", "0")
             return replace(command, cpus=run.threads, device=run.device)
-        if _read(self.scored) is not None:
+        if _read(self.scored, SCORED) is not None:
             return None
         player = self.folder / CHECKPOINT_FOLDER / Path(trained["checkpoint"]).name
         return self._command(
@@ -75,25 +88,32 @@ class SweepRun:
         )  # fmt: skip
 
     def steps(self) -> int:
-        """Decisions that have been played so far, as far as the run's log tells."""
+        """Decisions that have been played so far, as far as the run's log tells.
+
+        Never more than were asked for: a run's last round may go beyond.
+        """
+        total = self.variant.config.run.steps
         if self._trained.is_file():
-            return self.variant.config.run.steps
+            return total
         try:
-            with (self.folder / "metrics.csv").open(newline="", encoding="utf-8") as file:
-                played = [int(row["steps"]) for row in csv.DictReader(file) if row["steps"]]
-        except (OSError, KeyError, ValueError):
-            return 0  # Not begun, or a line is being written right now.
-        return max(played, default=0)
+            heading, *rows = read_table(self.folder / "metrics.csv")
+            at = heading.index("steps")
+        except (OSError, UserError, ValueError):
+            return 0  # Not begun.
+        # The last line may be being written right now.
+        played = [row[at] for row in rows if len(row) == len(heading)]
+        numbers = [int(text) for text in played if text.isdecimal() and len(text) < 20]
+        return min(max(numbers, default=0), total)
 
     def result(self) -> dict[str, Any] | None:
         """Scores of the games, updates and seconds; None while the run is not complete.
 
         ``seconds`` of training is None for a run that was stopped in between.
         """
-        trained, scored = _read(self._trained), _read(self.scored)
+        trained, scored = _read(self._trained, TRAINED), _read(self.scored, SCORED)
         if trained is None or scored is None:
             return None
-        starts = (_read(self.folder / RUN_FILE) or {}).get("starts", [])
+        starts = (_read(self.folder / RUN_FILE, {"starts": list}) or {"starts": []})["starts"]
         return {
             "seed": self.seed,
             "scores": scored["scores"],
@@ -107,16 +127,19 @@ class SweepRun:
         return self.folder.with_suffix(".train.json")
 
     def _training(self) -> tuple[str, ...]:
-        if any((self.folder / CHECKPOINT_FOLDER).glob("step_*.pt")):
-            return ("--resume", str(self.folder))
+        own = local_options(self.variant.config)
+        if can_resume(self.folder):
+            return ("--resume", str(self.folder), *own)
         if self.folder.exists():
-            # It was killed before its first checkpoint: there is nothing to go on with.
+            # It was killed before its settings were written: there is nothing to go on with.
             RunLock(self.folder).release()
             shutil.rmtree(self.folder)
+        require_own_folder(self.folder.parent)
         self.folder.parent.mkdir(exist_ok=True)
         write_config(self.folder.parent, to_dict(self.variant.config))
         config = self.folder.parent / CONFIG_FILE
-        return ("--config", str(config), "--seed", str(self.seed), "--run-dir", str(self.folder))
+        run = ("--seed", str(self.seed), "--run-dir", str(self.folder))
+        return ("--config", str(config), *run, *own)
 
     def _command(self, output: Path, *arguments: str) -> Command:
         return Command((*_PROGRAM, *arguments, "--json"), output, self.log, self.out)
@@ -133,22 +156,24 @@ def runs_of(plan: Plan, out: Path) -> list[SweepRun]:
 def last_words(run: SweepRun) -> str:
     """The last line that the run's commands wrote to their log."""
     try:
-        lines = run.log.read_text(encoding="utf-8", errors="replace").split("\n")
+        lines = read_lines(run.log)
     except FileNotFoundError:
         return "no log"
-    return next((line for line in reversed(lines) if line.strip()), "an empty log")
+    words = next((line for line in reversed(lines) if line.strip()), "an empty log")
+    return printable(words, LONGEST_WORDS)
 
 
-def _read(file: Path) -> dict[str, Any] | None:
-    """A JSON object, or None if the file is not there."""
+def _read(file: Path, kinds: Mapping[str, Any]) -> dict[str, Any] | None:
+    """A JSON object with entries of these ``kinds``, or None if the file is not there."""
     try:
-        tree = json.loads(file.read_text(encoding="utf-8"))
+        tree = read_json(file)
+        for name, kind in kinds.items():
+            if not isinstance(tree.get(name), kind):
+                raise UserError(f"{file} is damaged: its {name} is {shown(tree.get(name))}")
     except FileNotFoundError:
         return None
-    except ValueError as error:
-        raise UserError(f"{file} is damaged: remove it to have it made again") from error
-    if not isinstance(tree, dict):
-        raise UserError(f"{file} is damaged: remove it to have it made again")
+    except UserError as error:
+        raise UserError(f"{error}; remove it to have it made again") from error
     return tree
 
 

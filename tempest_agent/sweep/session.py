@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from tempest_agent.errors import UserError
 from tempest_agent.progress import Progress
+from tempest_agent.run_lock import is_locked
 from tempest_agent.statistics import interquartile_mean
-from tempest_agent.sweep.engine import Engine, Task
+from tempest_agent.sweep.engine import POLL_SECONDS, Engine, Task
 from tempest_agent.sweep.plan import Plan
 from tempest_agent.sweep.runs import SweepRun, all_steps, last_words, runs_of
 
 RATE_WINDOW = 900.0
 """Seconds: long enough to hold several runs, with the pauses in between."""
+
+SAVING_SECONDS = 60.0
+"""In which a run saves and ends that a sweep which was killed has left."""
 
 
 def run_all(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, list[dict[str, Any]]], bool]:
@@ -47,6 +53,7 @@ def run_all(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, list[dict[
 
         done = len(runs) - len(open_runs)
         progress.message(f"sweep {out}: {len(runs)} runs, {done} of them complete")
+        _wait_for_ends(open_runs, progress.message)
         engine.run(runs, watch, failed)
     results: dict[str, list[dict[str, Any]]] = {}
     for run in runs:
@@ -56,6 +63,20 @@ def run_all(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, list[dict[
     if not results:
         raise UserError(f"no run could be made; {failures[0]}")
     return results, not failures
+
+
+def _wait_for_ends(runs: Sequence[SweepRun], tell: Callable[[str], None]) -> None:
+    """Wait a while for runs that are still being trained: those of a killed sweep save and end."""
+    end = time.monotonic() + SAVING_SECONDS
+    waits = False
+    while time.monotonic() < end:
+        left = [run.name for run in runs if is_locked(run.folder)]
+        if not left:
+            return
+        if not waits:
+            waits = True
+            tell(f"waiting for the end of {', '.join(left)}, at which other processes are")
+        time.sleep(POLL_SECONDS)
 
 
 def _score_line(run: SweepRun) -> str:

@@ -6,9 +6,13 @@ the buttons and the coins; a start button with a credit leads through states 00,
 to play, whose lives end in state 06 and whose games end in state 10.  States 02 (its cells that
 matter here), 1E, 0A and 06 and the knob follow the real rules on a closed well.
 
+As in the game, a new life draws the lanes of those that wait (``LANES`` of them) from POKEY 1 and
+then starts both POKEYs anew, so that games differ by the moment of their start alone.
+
 Play is a toy: every tick with fire held is worth 10 points, a superzap takes one of two uses, a
 random byte goes to cell 0x7F1, and the player dies after ``LIFE_TICKS`` ticks.  Dead, he stays so
-for ``DEAD_TICKS`` ticks.
+for ``DEAD_TICKS`` ticks.  It wastes ``DELAY_CYCLES`` cycles as often as the cells ``DELAY_BEFORE``
+and ``DELAY_AFTER`` say, before and after it looks at the buttons.
 """
 
 from __future__ import annotations
@@ -21,19 +25,61 @@ LIFE_TICKS = 120
 DEAD_TICKS = 5
 RANDOM_CELL = 0x7F1
 RANDOM_READ = 0x9A61
-"""Address of the program's one random read, the same as one of the game's."""
+"""Address of the random read in play, the same as one of the game's."""
+LANE_READ = 0x9254
+"""Address of the random reads of a new life, the same as the game's."""
+LANES = 10
+DELAY_BEFORE, DELAY_AFTER = 0x7F2, 0x7F3
+DELAY_CYCLES = 1290
 
-PROGRAM_FILES = (
-    "136002-113.d1", "136002-114.e1", "136002-115.f1", "136002-116.h1", "136002-117.j1",
-    "136002-118.k1", "136002-119.lm1", "136002-120.mn1", "136002-121.p1", "136002-122.r1",
-)  # fmt: skip
-OTHER_FILES = {
-    "136002-123.np3": 2048, "136002-124.r3": 2048, "136002-125.d7": 256, "136002-126.a1": 32,
-    "136002-132.l1": 256, "136002-131.k1": 256, "136002-130.j1": 256, "136002-129.h1": 256,
-    "136002-128.f1": 256, "136002-127.e1": 256,
+PROGRAM_FILES = {
+    "tempest1": (
+        "113.d1", "114.e1", "115.f1", "116.h1", "117.j1",
+        "118.k1", "119.lm1", "120.mn1", "121.p1", "122.r1",
+    ),
+    "tempest2": (
+        "113.d1", "114.e1", "115.f1", "116.h1", "217.j1",
+        "118.k1", "119.lm1", "120.mn1", "121.p1", "222.r1",
+    ),
+    "tempest3": (
+        "113.d1", "114.e1", "115.f1", "316.h1", "217.j1",
+        "118.k1", "119.lm1", "120.mn1", "121.p1", "222.r1",
+    ),
+    "tempest": ("133.d1", "134.f1", "235.j1", "136.lm1", "237.p1"),
+    "tempest1r": ("133.d1", "134.f1", "135.j1", "136.lm1", "137.p1"),
 }  # fmt: skip
+"""The program's files of each set, whose names all begin with 136002-."""
+SMALL_FILES = {
+    "125.d7": 256, "126.a1": 32, "132.l1": 256, "131.k1": 256, "130.j1": 256, "129.h1": 256,
+    "128.f1": 256, "127.e1": 256,
+}  # fmt: skip
+VECTOR_FILES = {
+    10: {"123.np3": 2048, "124.r3": 2048},
+    5: {"138.np3": 4096},
+}
+"""By the number of the program's files."""
 
 SOURCE = f"""
+.org $9250
+draw_lanes:
+    LDX #{LANES - 1}
+draw_lane:
+    NOP
+    NOP
+    LDA $60CA                   ; POKEY 1's random register, read at $9254
+    AND #$0F
+    STA $0203,X
+    DEX
+    BPL draw_lane
+restart:                        ; as the start of the sounds does
+    LDA #0
+    STA $60CF
+    STA $60DF
+    LDA #7
+    STA $60CF
+    STA $60DF
+    RTS
+
 .org $9A61
 random_byte:
     LDA $60DA                   ; POKEY 2's random register
@@ -192,7 +238,7 @@ new_life:                       ; state 02
     STA $02E5
     LDA #0
     STA $0289
-    RTS
+    JMP draw_lanes
 
 new_life_2:                     ; state 1E
     LDA #0
@@ -211,6 +257,8 @@ play:                           ; state 04
     BMI dead
     JSR turn
     JSR random_byte
+    LDX $07F2
+    JSR delay
     JSR held_buttons
     AND #$10
     BEQ play_zap
@@ -244,6 +292,17 @@ play_seen:
     LDA #$80
     STA $0201
 play_end:
+    LDX $07F3
+delay:
+    LDY #0
+    TXA
+    BEQ delay_over
+delay_loop:
+    DEY
+    BNE delay_loop
+    DEX
+    BNE delay_loop
+delay_over:
     RTS
 dead:
     LDA $07F0
@@ -451,13 +510,15 @@ clear:
 """
 
 
-def write_rom_set(folder: Path) -> Path:
-    """Write the program as the 20 files of the set ``tempest1`` below ``folder``; returns it."""
+def write_rom_set(folder: Path, name: str = "tempest1") -> Path:
+    """Write the program as the files of the set ``name`` below ``folder``; returns it."""
     image = assemble(SOURCE, 0x9000, 0xDFFF)
-    target = folder / "tempest1"
+    target = folder / name
     target.mkdir(parents=True)
-    for number, name in enumerate(PROGRAM_FILES):
-        (target / name).write_bytes(image[number * 2048 : (number + 1) * 2048])
-    for name, size in OTHER_FILES.items():
-        (target / name).write_bytes(bytes(size))
+    files = PROGRAM_FILES[name]
+    size = len(image) // len(files)
+    for number, file in enumerate(files):
+        (target / f"136002-{file}").write_bytes(image[number * size : (number + 1) * size])
+    for file, length in {**VECTOR_FILES[len(files)], **SMALL_FILES}.items():
+        (target / f"136002-{file}").write_bytes(bytes(length))
     return folder
