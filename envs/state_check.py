@@ -43,7 +43,7 @@ def check_states(states: Any, count: int) -> NDArray[np.uint8]:
     Looks at form, records and random streams.  The images are only shown, if no rules run on them.
     """
     expected = (count, STATE_SIZE)
-    if not isinstance(states, np.ndarray) or (states.dtype, states.shape) != (np.uint8, expected):
+    if not isinstance(states, np.ndarray) or states.dtype != np.uint8 or states.shape != expected:
         kind = (
             f"of dtype {states.dtype} and shape {states.shape}"
             if isinstance(states, np.ndarray)

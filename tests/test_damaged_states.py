@@ -228,7 +228,7 @@ def test_numbers_of_meta_are_looked_at(name: str, value: Any, tmp_path: Path) ->
     refused(arrays, tmp_path, rf"changed\.npz: 'meta' says {name}=|not JSON")
 
 
-@pytest.mark.parametrize("meta", ["", "[1]", "5", "null", "[" * 100_000, "9" * 5000, "{"])
+@pytest.mark.parametrize("meta", ["", "[1]", "5", "null", "[" * 20_000, "9" * 5000, "{"])
 def test_meta_is_an_object(meta: str, tmp_path: Path) -> None:
     refused({**recorded(), "meta": np.array(meta)}, tmp_path, "'meta' is not")
 
@@ -314,7 +314,7 @@ def test_no_index_leaves_an_array() -> None:
 def test_code_with_bounds_checks_is_kept_apart() -> None:
     code = (
         "from pathlib import Path; from tempest_agent.envs.arcade import compiled; "
-        "print(compiled._digest(Path(compiled.__file__).parent))"
+        "print(compiled._digest(frozenset({Path(compiled.__file__).parent})))"
     )
     digests = {
         subprocess.run(
