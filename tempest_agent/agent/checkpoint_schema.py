@@ -375,8 +375,14 @@ _GUARD = _record(
         "series": _record(
             {
                 "lines": _list_of(_table_of(_any_number)),
+                "best_reward": _any_number,
                 **dict.fromkeys(
-                    ("best_reward", "best_agent_reward", "best_score"), _maybe(_any_number)
+                    (
+                        f"{of}_{level}"
+                        for of in ("best", "first", "spread")
+                        for level in ("agent_reward", "score")
+                    ),
+                    _maybe(_any_number),
                 ),
             },
             all_of=("lines",),
@@ -403,6 +409,7 @@ _SIMPLE: dict[str, Check] = {
     "schedules": _table_of(_schedule),
     "guard": _GUARD,
     "best_score": _maybe(_number()),
+    "best_step": _maybe(_whole()),
     "snapshot": _record(
         {"file": _maybe(_name(r"replay_\d{1,19}\.npz")), "stamp": _name(r"[0-9a-f]{32}")},
         all_of=("file", "stamp"),

@@ -213,7 +213,10 @@ class Series:
         }
         for name in _LEVELS:
             level = getattr(self, name)
-            state |= {f"{of}_{name}": getattr(level, of) for of in ("best", "first", "spread")}
+            for of in _OF_A_LEVEL:
+                value = getattr(level, of)
+                # Not NaN, which no comparison of two states finds equal.
+                state[f"{of}_{name}"] = None if math.isnan(value) else value
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -223,11 +226,13 @@ class Series:
         for name in _LEVELS:
             # Files of earlier versions have levels that begin at 0: they are measured anew.
             if f"first_{name}" in state:
-                for of in ("best", "first", "spread"):
-                    setattr(getattr(self, name), of, float(state[f"{of}_{name}"]))
+                for of in _OF_A_LEVEL:
+                    value = state[f"{of}_{name}"]
+                    setattr(getattr(self, name), of, UNKNOWN if value is None else float(value))
 
 
 _LEVELS = ("agent_reward", "score")
+_OF_A_LEVEL = ("best", "first", "spread")
 
 
 def reward_size(line: Mapping[str, float]) -> float:
