@@ -75,7 +75,8 @@ def base_config(config: Source) -> Config:
             {
                 name: vars(part) if dataclasses.is_dataclass(part) else part
                 for name, part in vars(config).items()
-            }
+            },
+            local=True,
         )
     if isinstance(config, str | Path):
         return load_config(config)

@@ -460,7 +460,7 @@ def _state(games: int, layout: Layout) -> dict[str, Check]:
             "drivers": drivers,
             "episode_start": _array("bool", games),
             "largest_reward": _number(0),
-            "counts": _table_of(_list_of(_number(0))),
+            "counts": _table_of(_list_of(_number())),
             "history": history,
             "free_scores": _list_of(_number()),
             "finished_games": _whole(),

@@ -87,7 +87,9 @@ class _Bins(Distribution):
         clip = torch.tensor(learner.target_clip, device="cpu")  # Also where shapes alone are made.
         self.limit = float(rescale(clip, learner.value_rescaling))
         self.step = 2.0 * self.limit / (self.numbers - 1)
-        self.resolution = float(restore(torch.tensor(self.step), learner.value_rescaling))
+        self.resolution = float(
+            restore(torch.tensor(self.step, device="cpu"), learner.value_rescaling)
+        )
 
     def centres(self, device: torch.device) -> Tensor:
         """The values that have a probability, ``(D,)``."""

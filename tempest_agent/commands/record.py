@@ -37,15 +37,20 @@ def record(
     `tempest-agent verify OUT.npz` then compares the simulator with it, byte by byte. A game that
     is over is followed by another one.
     """
+    from tempest_agent.envs.arcade.recording import MOST_TICKS
+
     if out.suffix != ".npz":
         raise UserError(f"{out} is no name of a recording: end it with .npz")
     if not out.parent.is_dir():
         raise UserError(f"there is no folder {out.parent} to put {out.name} in: make it first")
+    if ticks > MOST_TICKS:
+        raise UserError(
+            f"--ticks {ticks}: a recording has at most {MOST_TICKS:,}; make several of them"
+        )
     machine = machine_from("mame", **machine_options)
     assert machine is not None
     introduce_machine(machine)
     with only_results_on_stdout(), machine_errors():
-        from tempest_agent.envs.arcade.recording import MOST_TICKS
         from tempest_agent.envs.mame.recorder import Recorder, RecordingBatch, write_recording
         from tempest_agent.envs.settings import LARGEST_LIMIT
         from tempest_agent.evaluation import Games
@@ -53,10 +58,6 @@ def record(
         from tempest_agent.players import find_player
         from tempest_agent.progress import Progress
 
-        if ticks > MOST_TICKS:
-            raise UserError(
-                f"--ticks {ticks}: a recording has at most {MOST_TICKS:,}; make several of them"
-            )
         choice = find_player(policy)
         # The tick after a machine's failure would not be the one before it plus one.
         machine = dataclasses.replace(machine, max_restarts=0)

@@ -26,6 +26,8 @@ _NUMBER = re.compile(
 
 _WHOLE = re.compile(r"[-+]?[0-9_]{1,40}")
 
+_DIGITS = re.compile(r"[-+]?[1-9][0-9_]*")
+
 _SWITCHES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 _NEEDED = {
@@ -70,6 +72,8 @@ def _converted(key: str, value: Any, wanted: type) -> Any:
         made = _whole_number(value)
     else:
         made = _number(value)
+    if made is None and wanted in (int, float) and isinstance(value, str) and _DIGITS.fullmatch(value):
+        raise ConfigError(f"{key}={shown(value)} is out of range: it has too many digits")
     if made is None:
         raise ConfigError(f"{key}={shown(value)} must be {_NEEDED[wanted]}")
     return made
