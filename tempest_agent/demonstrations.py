@@ -124,8 +124,8 @@ def load_demonstrations(dataset_id: str, frame_skip: int, input_delay: int) -> I
         )
     folder = minari.storage.get_dataset_path(dataset_id) / "data"
     try:
-        _check_metadata(folder / "metadata.json", dataset_id)
-        _check_file(folder / "main_data.hdf5", dataset_id)
+        _check_metadata(folder / "metadata.json")
+        _check_file(folder / "main_data.hdf5")
         data_set = minari.load_dataset(dataset_id)
     except UNREADABLE as error:
         raise _damage(f"the data set {shown(dataset_id)}", error) from error
@@ -133,8 +133,8 @@ def load_demonstrations(dataset_id: str, frame_skip: int, input_delay: int) -> I
     return _episodes(data_set, dataset_id)
 
 
-def _check_metadata(path: Path, dataset_id: str) -> None:
-    """``UserError`` for metadata with which Minari would do more than read.
+def _check_metadata(path: Path) -> None:
+    """``ValueError`` for metadata with which Minari would do more than read.
 
     Where spaces are missing it makes the environment that the metadata name, which is any program.
     """
@@ -144,41 +144,34 @@ def _check_metadata(path: Path, dataset_id: str) -> None:
     named = [metadata.get(name) for name in ("observation_space", "action_space")]
     given = [each for each in named if isinstance(each, str)]
     if metadata.get("data_format") != "hdf5" or len(given) < len(named):
-        raise _foreign(dataset_id, "its metadata do not say in HDF5 which spaces it has")
+        raise ValueError("its metadata do not say in HDF5 which spaces it has")
     for space in map(json.loads, given):
         for part in (space, *space.get("subspaces", {}).values()):
             if prod(part.get("shape", ())) > LARGEST_METADATA or (part is not space) & (
                 "subspaces" in part
             ):
-                raise _foreign(dataset_id, "its spaces are too large")
+                raise ValueError("its spaces are too large")
 
 
-def _check_file(path: Path, dataset_id: str) -> None:
-    """``UserError`` for data in other files, and for more than games or the file can hold."""
+def _check_file(path: Path) -> None:
+    """``ValueError`` for data in other files, and for more than games or the file can hold."""
     import h5py
 
     def look(name: str, item: Any) -> None:
         if isinstance(item, h5py.Group):
             links = (item.get(key, getlink=True) for key in item)
             if not all(isinstance(link, h5py.HardLink) for link in links):
-                raise _foreign(dataset_id, f"{name} links to other data")
+                raise ValueError(f"{name} links to other data")
         elif isinstance(item, h5py.Dataset):
             if item.is_virtual or item.external:
-                raise _foreign(dataset_id, f"{name} is in another file")
+                raise ValueError(f"{name} is in another file")
             stored = item.id.get_storage_size()
             if item.nbytes > min(MOST_DECISIONS * ROW_BYTES, PACKED * stored):
-                raise _foreign(dataset_id, f"{name} unpacks to {item.nbytes:,} bytes")
+                raise ValueError(f"{name} unpacks to {item.nbytes:,} bytes")
 
     with h5py.File(path, "r") as file:
         look("the file", file)
         file.visititems(look)
-
-
-def _foreign(dataset_id: str, why: str) -> UserError:
-    return UserError(
-        f"the data set {shown(dataset_id)} is not read: {why}, which tempest-agent demonstrate "
-        "never writes; record it again"
-    )
 
 
 def _damage(what: str, error: Exception) -> UserError:

@@ -477,7 +477,7 @@ def test_a_data_set_makes_no_environment(data_set: Path, tmp_path: Path) -> None
     for missing in (["observation_space"], ["action_space"], ["observation_space", "action_space"]):
         wrong = {key: value for key, value in metadata.items() if key not in missing}
         file.write_text(json.dumps({**wrong, "env_spec": json.dumps(spec)}))
-        with pytest.raises(UserError, match=r"foreign-v0.* is not read"):
+        with pytest.raises(UserError, match=r"foreign-v0.* cannot be read"):
             load_demonstrations("foreign-v0", 1, 0)
     assert not (tmp_path / "executed").exists()
     assert minari.__version__

@@ -72,7 +72,12 @@ def _converted(key: str, value: Any, wanted: type) -> Any:
         made = _whole_number(value)
     else:
         made = _number(value)
-    if made is None and wanted in (int, float) and isinstance(value, str) and _DIGITS.fullmatch(value):
+    if (
+        made is None
+        and wanted in (int, float)
+        and isinstance(value, str)
+        and _DIGITS.fullmatch(value)
+    ):
         raise ConfigError(f"{key}={shown(value)} is out of range: it has too many digits")
     if made is None:
         raise ConfigError(f"{key}={shown(value)} must be {_NEEDED[wanted]}")
