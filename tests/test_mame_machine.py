@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import zipfile
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from mame_rom.program import (
     DELAY_AFTER,
     DELAY_BEFORE,
     DELAY_CYCLES,
+    LANE_CELLS,
     LANE_READ,
     LANES,
     LIFE_TICKS,
@@ -29,6 +31,7 @@ from mame_rom.program import (
 )
 from numpy.typing import NDArray
 
+from tempest_agent import players
 from tempest_agent.agent.tempest_games import TempestGames
 from tempest_agent.cli import cli
 from tempest_agent.config import GameConfig
@@ -46,6 +49,7 @@ from tempest_agent.envs.mame.roms import find_rom_set
 from tempest_agent.envs.settings import GameSettings
 from tempest_agent.errors import UserError
 from tempest_agent.evaluation import Games
+from tempest_agent.players import RandomGames
 
 pytestmark = needs_mame
 
@@ -153,7 +157,7 @@ def test_equal_seeds_give_equal_bytes_in_two_machines_at_once(roms: Path) -> Non
         one, two = images(first, 80), images(second, 80)
         assert np.array_equal(one, two)
         # The machines' chance differs from game to game.
-        assert not np.array_equal(one[:, 0, RANDOM_CELL], one[:, 1, RANDOM_CELL])
+        assert not np.array_equal(one[:, 0, LANE_CELLS], one[:, 1, LANE_CELLS])
         assert None not in first.pids
         assert len({*first.pids, *second.pids}) == 4
 
@@ -374,7 +378,7 @@ def test_games_of_an_evaluation_differ(shared: MameBatch) -> None:
     starts = set()
     for number in range(20):
         games.begin(shared, number)
-        starts.add(shared.ram.view(np.uint8)[0x203 : 0x203 + LANES].tobytes())
+        starts.add(shared.ram.view(np.uint8)[LANE_CELLS].tobytes())
     assert len(starts) == 20
     games.begin(shared, 0)
     image = shared.ram.tobytes()
@@ -390,7 +394,7 @@ def test_a_moment_is_the_register_so_many_cycles_later(shared: MameBatch) -> Non
     for moment in (5, 6, 7):
         shared.moments[:] = moment
         shared.reset()
-        lanes.append(shared.ram.view(np.uint8)[0x203 : 0x203 + LANES].copy())
+        lanes.append(shared.ram.view(np.uint8)[LANE_CELLS].copy())
     for earlier, later in pairwise(lanes):
         assert np.array_equal(earlier >> 1, later & 7)
 
@@ -573,7 +577,9 @@ def test_games_that_repeat_another_are_told_and_count_once(
     roms: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Games, "moment", lambda _games, number: min(number, 1))
-    command = ["eval", "expert", "--backend", "mame", "--rom-path", str(roms), "--any-roms"]
+    dice = RandomGames(np.zeros(1, np.int64), 0)
+    monkeypatch.setattr(players, "RandomGames", lambda *_: copy.deepcopy(dice))
+    command = ["eval", "random", "--backend", "mame", "--rom-path", str(roms), "--any-roms"]
     command += ["--episodes", "4", "--max-ticks", "9", "--threads", "1", "--json"]
     result = CliRunner().invoke(cli, command)
     assert json.loads(result.stdout)["repeated_games"] == [2, 3]

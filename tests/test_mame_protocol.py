@@ -142,13 +142,13 @@ def test_the_assembler_knows_a_program_written_by_hand() -> None:
 
 FAKE = """#!{python}
 import os, signal, struct, sys, time
+if "-verifyroms" in sys.argv:
+    print("romset tempest1 [tempest] is good")
+    sys.exit(0)
 out, commands = int(os.environ["TEMPEST_AGENT_IMAGES"]), int(os.environ["TEMPEST_AGENT_COMMANDS"])
 def hello(protocol=1, version=b"0.251"):
     payload = struct.pack("<H", protocol) + version
     os.write(out, b"TPSTH" + struct.pack("<I", len(payload)) + payload)
-if "-verifyroms" in sys.argv:
-    print("romset tempest1 [tempest] is good")
-    sys.exit(0)
 with open({starts!r}, "a") as file:
     file.write("started ")
 {body}

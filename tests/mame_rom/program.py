@@ -29,6 +29,7 @@ RANDOM_READ = 0x9A61
 LANE_READ = 0x9254
 """Address of the random reads of a new life, the same as the game's."""
 LANES = 10
+LANE_CELLS = slice(0x203, 0x203 + LANES)
 DELAY_BEFORE, DELAY_AFTER = 0x7F2, 0x7F3
 DELAY_CYCLES = 1290
 
