@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from tempest_agent.agent.last_save import resume_command
 from tempest_agent.agent.trainer import Trainer
 from tempest_agent.config import to_dict
 from tempest_agent.errors import UserError, one_line
@@ -32,5 +33,5 @@ def rescue(trainer: Trainer, run: Path, metrics: MetricsLog | None) -> UserError
         return UserError(f"{gone}; saving it elsewhere failed too ({one_line(also)})")
     return UserError(
         f"{gone}; its {trainer.steps:,} decisions are saved in {folder}: copy that folder to where "
-        f"it stays, and resume it: tempest-agent train --resume {folder}"
+        f"it stays, and resume it: {resume_command(folder, trainer.config)}"
     )

@@ -500,10 +500,10 @@ def test_a_data_set_reads_no_other_file_and_unpacks_no_more_than_it_holds(data_s
     whole = path.read_bytes()
 
     def external(file: h5py.File) -> None:
-        file["episode_0"]["rewards"] = h5py.ExternalLink("/etc/passwd", "x")
+        file["episode_0"]["rewards"] = h5py.ExternalLink("other.hdf5", "x")
 
     def elsewhere(file: h5py.File) -> None:
-        place = [("/etc/passwd", 0, 800)]
+        place = [("other.bin", 0, 800)]
         file["episode_0"].create_dataset("rewards", (100,), "f8", external=place)
 
     def giant(file: h5py.File) -> None:

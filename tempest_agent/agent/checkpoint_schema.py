@@ -142,7 +142,11 @@ def _name(pattern: str) -> Check:
 
 
 def _maybe(check: Check) -> Check:
-    return lambda name, value: None if value is None else check(name, value)
+    def check_given(name: str, value: Any) -> None:
+        if value is not None:
+            check(name, value)
+
+    return check_given
 
 
 def _array(dtypes: str, *shape: int | None) -> Check:
@@ -216,10 +220,11 @@ def _either(*checks: Check) -> Check:
     def check(name: str, value: Any) -> None:
         for each in checks[:-1]:
             try:
-                return each(name, value)
+                each(name, value)
             except MisfitError:
                 continue
-        return checks[-1](name, value)
+            return
+        checks[-1](name, value)
 
     return check
 
@@ -408,7 +413,7 @@ _SIMPLE: dict[str, Check] = {
     "teacher_score": _number(),
     "schedules": _table_of(_schedule),
     "guard": _GUARD,
-    "best_score": _maybe(_number()),
+    "best_score": _maybe(_any_number),
     "best_step": _maybe(_whole()),
     "snapshot": _record(
         {"file": _maybe(_name(r"replay_\d{1,19}\.npz")), "stamp": _name(r"[0-9a-f]{32}")},
@@ -451,7 +456,7 @@ def _state(games: int, layout: Layout) -> dict[str, Check]:
             **dict.fromkeys(("frames", "finished", "free_finished"), _whole()),
             "returns": _array("float64", games),
             "made": _array("float64", games, None),
-            **dict.fromkeys(("recent", "free_games"), _list_of(_list_of(_number()))),
+            **dict.fromkeys(("recent", "free_games"), _list_of(_list_of(_any_number))),
         }
     )
     collector = _record(
@@ -460,9 +465,9 @@ def _state(games: int, layout: Layout) -> dict[str, Check]:
             "drivers": drivers,
             "episode_start": _array("bool", games),
             "largest_reward": _number(0),
-            "counts": _table_of(_list_of(_number())),
+            "counts": _table_of(_list_of(_any_number)),
             "history": history,
-            "free_scores": _list_of(_number()),
+            "free_scores": _list_of(_any_number),
             "finished_games": _whole(),
             "actors": _record(
                 {
@@ -478,7 +483,7 @@ def _state(games: int, layout: Layout) -> dict[str, Check]:
     share = _record(
         {
             "lowest": _number(0, 1),
-            "best": _maybe(_number()),
+            "best": _maybe(_any_number),
             "raised": _flag,
             **dict.fromkeys(("turn", "rises"), _whole()),
         }

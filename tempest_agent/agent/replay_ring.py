@@ -215,7 +215,7 @@ class ReplayRing:
         """``UserError`` for arrays that are not those of a buffer like this one."""
         small = (filled, self.num_envs)
         aside = arrays["aside_rows"].shape[:1]
-        wanted = {
+        wanted: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {
             "codes": (self.stored, (*small, self.num_features)),
             **{name: (getattr(self, name).dtype, small) for name in SMALL_COLUMNS},
             "aside_rows": (np.dtype(np.int64), aside),
