@@ -306,8 +306,10 @@ def said(process: subprocess.Popen[str]) -> str:
 
 def test_processes_of_their_own(tmp_path: Path, root: Path) -> None:
     (tmp_path / "small.py").write_text(MODULE)
-    # Those that write at the same time.
-    assert [said(each) for each in [start(tmp_path) for _ in range(3)]] == [FIRST] * 3
+    # Those that write at the same time; one that is late may find the code already kept.
+    words = [said(each) for each in [start(tmp_path) for _ in range(3)]]
+    assert FIRST in words
+    assert set(words) <= {FIRST, ""}
     assert said(start(tmp_path)) == ""
     # All that is kept is damaged: one line.
     for file in root.rglob("*.nbc"):
