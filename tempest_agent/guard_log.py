@@ -67,7 +67,7 @@ def read_events(run: Path) -> tuple[list[dict[str, Any]], int]:
         UserError: it is no file, or far too large.
     """
     path = run / GUARD_FILE
-    if not path.is_file():
+    if not path.exists():
         return [], 0
     lines = [line for line in read_lines(path) if line]
     events = [event for event in map(_event, lines) if event is not None]

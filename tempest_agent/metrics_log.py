@@ -36,7 +36,7 @@ class CsvLog:
         self._path = path
         self._columns: list[str] = []
         self._rows: list[dict[str, str]] = []
-        if resumed_at is not None and path.is_file():
+        if resumed_at is not None and path.exists():
             try:
                 self._columns, rows = _read(path)
             except (UserError, ValueError, csv.Error):

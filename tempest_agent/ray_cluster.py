@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tempest_agent.envs.arcade.code_cache import claim
-from tempest_agent.errors import UserError, one_line, shown
+from tempest_agent.errors import UserError, printable, shown
 
 LOCAL = "local"
 """Address of a cluster of our own on this machine."""
@@ -145,8 +145,7 @@ def _no_cluster(address: str, error: Exception) -> UserError:
         else "start one with 'ray start --head', or have one on this machine (train without "
         "--ray-address, sweep with --ray-address local)"
     )
-    reason = without_colours(one_line(error))[:200]
-    return UserError(f"no Ray cluster {where}: {reason}; {hint}")
+    return UserError(f"no Ray cluster {where}: {reason_of(error)}; {hint}")
 
 
 def _init(ray: Any, address: str, **options: Any) -> None:
@@ -200,6 +199,11 @@ def keeping_sigterm(ray: Any, connect: Callable[[], None]) -> None:
             before(signal.SIGTERM, None)
         finally:
             signal.signal(signal.SIGTERM, before)
+
+
+def reason_of(error: BaseException) -> str:
+    """Return what ``error`` says in one line, without the colours of a terminal."""
+    return printable(without_colours(str(error)).strip() or type(error).__name__, 200)
 
 
 def without_colours(text: str) -> str:

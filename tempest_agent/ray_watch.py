@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tempest_agent.errors import UserError, one_line
-from tempest_agent.ray_cluster import LOGS, require_listening, without_colours
+from tempest_agent.ray_cluster import LOGS, reason_of, require_listening
 
 INTERVAL = 1.0
 """Seconds between two looks."""
@@ -141,8 +141,8 @@ def failing_as(kind: type[UserError], ray: Any) -> Iterator[None]:
     try:
         yield
     except (OSError, RuntimeError, ray.exceptions.RayError) as error:
-        reason = without_colours(one_line(error))[:200]
-        raise kind(f"Ray has ended on this machine ({reason}): {LOGS}") from error
+        why = reason_of(error)
+        raise kind(f"Ray has ended on this machine ({why}): {LOGS}") from error
 
 
 def watch_over(ray: Any) -> RayWatch:

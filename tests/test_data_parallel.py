@@ -416,6 +416,7 @@ def test_a_sigterm_does_not_come_before_the_reason(monkeypatch: pytest.MonkeyPat
         def __init__(self, error: Exception) -> None:
             self.error = error
             self.replicas = ALONE
+            self.request_stop = lambda: None
 
         def run(self) -> dict[str, Any]:
             raise self.error

@@ -22,7 +22,7 @@ FIGURES = {
 }  # fmt: skip
 
 
-def make_run(folder: Path, values: list[float], steps: int = 10_000) -> Path:
+def make_run(folder: Path, values: list[float], steps: int = 10_000, bound: float = 1e3) -> Path:
     """A run of 10,000 decisions whose mean Q in each line is one of ``values``."""
     (folder / "checkpoints").mkdir(parents=True)
     (folder / "config.yaml").write_text(yaml.safe_dump({"run": {"steps": 10_000}}))
@@ -30,6 +30,7 @@ def make_run(folder: Path, values: list[float], steps: int = 10_000) -> Path:
     table = CsvLog(folder / "metrics.csv")
     for i, value in enumerate(values, 1):
         changes = {"updates": 100.0 * i, "q_mean": value, "q_max": max(value, 30.0)}
+        changes["return_bound"] = bound
         table.write(500 * i, FIGURES | changes)
     return folder
 
@@ -93,7 +94,7 @@ def test_damaged_lines_are_left_out_and_counted(tmp_path: Path) -> None:
 
 
 def test_settings_of_other_versions_are_named_and_left_out(tmp_path: Path) -> None:
-    folder = make_run(tmp_path / "run", [10.0] * 10)
+    folder = make_run(tmp_path / "run", [10.0] * 10, bound=1.0)
     settings = {
         "run": {"steps": 10_000},
         "learner": {"gamma": 0.5, "imitation": "none", "magic": 1},

@@ -176,7 +176,7 @@ def test_a_run_saves_says_so_and_can_go_on(killed: Killed) -> None:
     )
     assert train.last_line.endswith(
         f"; saved run/checkpoints/step_{resumed.steps}.pt; "
-        "go on with: tempest-agent train --resume run"
+        f"go on with: tempest-agent train --resume run --ray-address {killed.address}"
     )
     # All that was played up to the end, in whole rounds.
     assert resumed.steps >= max(killed.logged_steps())
