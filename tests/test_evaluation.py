@@ -228,7 +228,7 @@ def test_games_that_are_complete_are_kept_when_others_are_broken_off(
 
         def act(self, batch: Any) -> Any:
             self.steps += 1
-            if self.steps == 1_000:
+            if self.steps == 320:
                 raise error
             return super().act(batch)
 

@@ -15,7 +15,7 @@ from fake_games import FakeGames, FakeTeacher
 from inline_engine import InlineEngine
 from test_distributed_games import Run, fake, fake_player, games_of, joined
 
-from tempest_agent import training
+from tempest_agent import run_start, training
 from tempest_agent.agent.checkpoint import read_checkpoint
 from tempest_agent.agent.games_in_play import PlayFailedError
 from tempest_agent.agent.trainer import Trainer
@@ -225,7 +225,8 @@ def test_the_command_says_it_in_one_line_and_goes_on(
         def remote(config: Config) -> RemoteGames:
             return RemoteGames(config, make_engine)
 
-        monkeypatch.setattr(training, "remote_games", remote)
+        for module in (run_start, training):  # Where runs start, and where they are resumed.
+            monkeypatch.setattr(module, "remote_games", remote)
 
     by(lambda make_player: Fails(make_player, "raises", 5))
     begin = ["train", "--config", "smoke", "--actors", "2", "--steps", "800", "--run-dir", "run"]

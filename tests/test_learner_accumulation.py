@@ -113,7 +113,8 @@ def test_four_micro_batches_take_the_memory_of_one(loss: str) -> None:
         batch = random_batch(np.random.default_rng(0), rows)
         learner.update(batch, 1e-3, 0.5)  # Makes the moments of the optimiser.
         peaks[name] = peak_bytes(lambda: learner.update(batch, 1e-3, 0.5))  # noqa: B023
-    assert peaks["four"] <= 1.1 * peaks["one"]
+    # The metrics of a row wait to be added up: five numbers of the rows that are not in one.
+    assert peaks["four"] - 5 * 4 * (1024 - 256) <= 1.1 * peaks["one"]
     assert peaks["whole"] > 3 * peaks["one"]
 
 

@@ -166,7 +166,7 @@ def test_what_is_not_one_image_is_refused_in_one_line(wrong: NDArray[Any]) -> No
 
 @pytest.mark.parametrize(("width", "height"), [(0, 640), (480, -1), (480, 100_000)])
 def test_a_picture_size_out_of_range_is_refused(width: int, height: int) -> None:
-    with pytest.raises(ValueError, match="not a picture size"):
+    with pytest.raises(ValueError, match="side of a picture"):
         Renderer(width, height)
 
 

@@ -135,7 +135,7 @@ class CodeCache(_Cache):
 
     def _address(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
         """Name of the file, and what it is for."""
-        key = repr((self._made_by, str(sig), codegen.magic_tuple())).encode()
+        key = str((self._made_by, str(sig), codegen.magic_tuple())).encode()
         return f"{self._function}-{hashlib.sha256(key).hexdigest()[:24]}.nbc", key
 
 

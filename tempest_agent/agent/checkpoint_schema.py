@@ -86,7 +86,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool | float | int) or value is None:
         return f"{value!s:.40}"
     if isinstance(value, str):
-        return repr(value[:40])
+        return shown(value[:40])
     if isinstance(value, Tensor):
         return f"a tensor of {str(value.dtype)[6:]} {list(value.shape)}"
     return f"a {type(value).__name__} of {len(value)}"
