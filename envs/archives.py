@@ -123,6 +123,8 @@ def _read_array(name: str, entry: IO[bytes], size: int) -> NDArray[Any]:
     for length in shape:
         count *= length
     if any(length < 0 for length in shape) or count * dtype.itemsize != size - entry.tell():
+        while entry.read(_PIECE):  # A wrong checksum, at the end, says that it was damaged.
+            pass
         raise ArchiveError(
             f"its array {shown(name)} says that it is {shown(shape)} and is of another size"
         )

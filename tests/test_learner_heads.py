@@ -240,7 +240,8 @@ def test_a_noisy_layer_is_that_of_the_paper(num_inputs: int) -> None:
             total += noisy * inputs[j]
         expected.append(total)
     torch.manual_seed(7)
-    torch.testing.assert_close(layer(torch.tensor([inputs]))[0], torch.tensor(expected))
+    wanted = torch.tensor([float(value) for value in expected])
+    torch.testing.assert_close(layer(torch.tensor([inputs]))[0], wanted)
 
 
 def test_noise_starts_at_half_of_what_the_first_weights_are_drawn_within() -> None:

@@ -85,7 +85,7 @@ def base_config(config: Source) -> Config:
             f"config={shown(config)} must be a map of settings ({{'learner': {{...}}}}), a Config, "
             "or the name or path of a file"
         )
-    return from_dict(config or {}, from_dict(DEFAULTS))
+    return from_dict(config or {}, from_dict(DEFAULTS), local=True)
 
 
 def _tree_names(config: Source, section: str, key: str) -> bool:
