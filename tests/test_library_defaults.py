@@ -37,7 +37,7 @@ def resolved(config: Any = None, **arguments: Any) -> dict[str, Any]:
     model = HybridDQN(
         "MlpQPolicy", TargetGame(), config=config, _init_setup_model=False, **arguments
     )
-    tree = to_dict(for_steps(model.config, STEPS, model.exploration_fraction))
+    tree = to_dict(for_steps(model.config, STEPS, model.exploration_fraction), local=True)
     return {
         f"{section}.{key}": value for section, kept in tree.items() for key, value in kept.items()
     }
