@@ -228,20 +228,19 @@ def test_a_noisy_layer_is_that_of_the_paper(num_inputs: int) -> None:
     with torch.no_grad():
         layer.weight_noise.uniform_(0.0, 1.0)
         layer.bias_noise.uniform_(0.0, 1.0)
+    sigma, sigma_bias = layer.weight_noise.tolist(), layer.bias_noise.tolist()
     torch.manual_seed(7)
     drawn = [torch.randn(num_inputs).tolist(), torch.randn(3).tolist()]
     into, out = ([np.sign(e) * abs(e) ** 0.5 for e in one] for one in drawn)
     inputs = np.linspace(-1.0, 2.0, num_inputs).tolist()
     expected = []
     for i in range(3):
-        total = bias[i] + float(layer.bias_noise[i]) * out[i]
+        total = bias[i] + sigma_bias[i] * out[i]
         for j in range(num_inputs):
-            noisy = weight[i][j] + float(layer.weight_noise[i, j]) * out[i] * into[j]
-            total += noisy * inputs[j]
+            total += (weight[i][j] + sigma[i][j] * out[i] * into[j]) * inputs[j]
         expected.append(total)
     torch.manual_seed(7)
-    wanted = torch.tensor([float(value) for value in expected])
-    torch.testing.assert_close(layer(torch.tensor([inputs]))[0], wanted)
+    np.testing.assert_allclose(layer(torch.tensor([inputs]))[0].tolist(), expected, rtol=1e-5)
 
 
 def test_noise_starts_at_half_of_what_the_first_weights_are_drawn_within() -> None:
