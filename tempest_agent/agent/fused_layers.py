@@ -78,11 +78,8 @@ def forward(inputs: Tensor, layers: Pairs, alive: Tensor | None = None) -> Tenso
 
 def weights_of(layers: Pairs) -> tuple[list[Any], list[float]]:
     """The weights of ``layers``, four of each, and their LayerNorms' epsilons."""
-    weights = [
-        weight
-        for linear, norm in layers
-        for weight in (linear.weight, linear.bias, norm.weight, norm.bias)
-    ]
+    # Not as attributes, for which torch searches much longer than this takes.
+    weights = [p for pair in layers for layer in pair for p in layer._parameters.values()]
     return weights, [cast(nn.LayerNorm, norm).eps for _, norm in layers]
 
 

@@ -197,7 +197,7 @@ class Learner:
         self, rows: BatchRows, imitation: float, share: float
     ) -> tuple[Tensor, Tensor] | None:
         """Predictions and losses ``(B,)`` of a micro-batch, its gradient added; None if unknown."""
-        if self.learner.compile or self.accumulator.dtype or self.objective.imitates(imitation):
+        if imitation > 0.0 or self.learner.compile or self.accumulator.dtype is not None:
             return None
         return self.objective.add_gradient(rows, share, self.metrics)
 

@@ -27,6 +27,7 @@ from .actions import BUTTON_PAIRS, SPINNER_COUNTS
 from .distributions import make_distribution
 from .lane_head import LaneHead
 from .noisy import NoisyLinear
+from .plain_kernels import dueling_values
 from .spinner import interpolate
 
 LANES = 16
@@ -103,16 +104,14 @@ class MlpEncoder(nn.Module):
         self.num_outputs = num_inputs
 
     def forward(self, observation: Tensor) -> Tensor:
-        if self.layer_norm:
-            pairs = self.pairs()
-            if fused_layers.applies_to(observation, pairs):
-                return fused_layers.forward(observation, pairs)
+        if self.layer_norm and fused_layers.applies_to(observation, self.pairs()):
+            return fused_layers.forward(observation, self.pairs())
         encoded: Tensor = self.layers(observation)
         return encoded
 
     def pairs(self) -> list[tuple[nn.Module, nn.Module]]:
         """Each Linear with its LayerNorm."""
-        layers = list(self.layers)
+        layers = tuple(self.layers)
         return list(zip(layers[::3], layers[1::3], strict=True))
 
 
@@ -162,6 +161,17 @@ class LanesEncoder(nn.Module):
         flat = torch.cat((hidden.flatten(1), others.to(hidden.dtype)), dim=1)
         encoded: Tensor = self.dense(flat)
         return encoded
+
+
+def dueling(numbers: Tensor) -> Tensor:
+    """Values ``(B, A, ...)`` of a state value and A advantages ``(B, 1 + A, ...)``."""
+    state, advantage = numbers[:, :1], numbers[:, 1:]
+    mean = advantage.mean(dim=1, keepdim=True)
+    if torch.is_grad_enabled() or not fused_layers.on_one_core(numbers) or numbers.dim() > 2:
+        return state + advantage - mean
+    out = torch.empty(len(numbers), numbers.shape[1] - 1)
+    dueling_values(numbers.contiguous().numpy(), mean.numpy(), out.numpy())
+    return out
 
 
 class QNetwork(nn.Module):
@@ -233,8 +243,7 @@ class QNetwork(nn.Module):
         else:
             out = self._numbers(self.fraction_layer(latent, fractions)).transpose(1, 2)
         if self.dueling:
-            state, advantage = out[:, :1], out[:, 1:]
-            out = state + advantage - advantage.mean(dim=1, keepdim=True)
+            out = dueling(out)
         detail = out.reshape(len(out), self.layout.num_pairs, self.num_knots, -1)
         return Heads(self.distribution.mean(detail), latent, detail)
 
@@ -242,8 +251,7 @@ class QNetwork(nn.Module):
         """The answer where a value is just a number, from the encoding ``(B, H)``."""
         out = self._numbers(latent)
         if self.dueling:
-            state, advantage = out[:, :1], out[:, 1:]
-            out = state + advantage - advantage.mean(dim=1, keepdim=True)
+            out = dueling(out)
         return Heads(out.view(-1, self.layout.num_pairs, self.num_knots), latent)
 
     def _numbers(self, latent: Tensor) -> Tensor:

@@ -158,7 +158,7 @@ class Objective:
     def add_gradient(
         self, rows: BatchRows, share: float, metrics: Metrics
     ) -> tuple[Tensor, Tensor] | None:
-        """Add the gradient of ``share`` of the loss without imitation to that of ``online``.
+        """Add the gradient of ``share`` of the loss without a teacher to that of ``online``.
 
         Returns:
             Predictions and losses ``(B,)`` as in ``Loss``; None if it takes ``loss`` to find it.
@@ -207,7 +207,7 @@ class Objective:
         # early and late.
         spread = plain.unit_of(heads.values).unsqueeze(1)
         climb = -(self.online.values_at(heads, proposals) / spread).mean()
-        if not self.imitates(imitation):
+        if not isinstance(imitation, Tensor) and imitation == 0.0:
             return climb
         label = proposals.gather(1, rows.label_pair.unsqueeze(1)).squeeze(1)
         follow = ((label - rows.label_position).square() * rows.labelled).mean()

@@ -187,6 +187,14 @@ def loss_gradients(
 
 
 @kernel
+def dueling_values(numbers: Floats, mean: Floats, out: Floats) -> None:
+    """Values ``(B, A)`` of a state value and A advantages ``(B, 1 + A)`` of that ``mean``."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = numbers[i, 0] + numbers[i, j + 1] - mean[i, 0]
+
+
+@kernel
 def dueling_gradients(to_values: Floats, out: Floats) -> None:
     """Gradients ``(B, 1 + A)`` to a state value and A advantages from those ``(B, A)`` to values.
 
