@@ -165,10 +165,10 @@ class LanesEncoder(nn.Module):
 
 def dueling(numbers: Tensor) -> Tensor:
     """Values ``(B, A, ...)`` of a state value and A advantages ``(B, 1 + A, ...)``."""
-    state, advantage = numbers[:, :1], numbers[:, 1:]
+    advantage = numbers[:, 1:]
     mean = advantage.mean(dim=1, keepdim=True)
     if torch.is_grad_enabled() or not fused_layers.on_one_core(numbers) or numbers.dim() > 2:
-        return state + advantage - mean
+        return numbers[:, :1] + advantage - mean
     out = torch.empty(len(numbers), numbers.shape[1] - 1)
     dueling_values(numbers.contiguous().numpy(), mean.numpy(), out.numpy())
     return out
