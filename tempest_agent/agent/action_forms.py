@@ -133,7 +133,7 @@ def _real(axis: spaces.Box, position: NDArray[Any]) -> NDArray[Any]:
     half = 0.5 * low + 0.5 * (position.astype(np.float64) + 1.0) * (0.5 * high - 0.5 * low)
     # Where the lower one is huge the sum would lose the upper one.
     place = np.where(position >= 1.0, high, 2.0 * half).astype(axis.dtype)
-    return np.clip(place, axis.low.item(), axis.high.item())
+    return np.minimum(np.maximum(place, axis.low.item()), axis.high.item())
 
 
 def _whole(axis: spaces.Box, position: NDArray[Any]) -> NDArray[Any]:

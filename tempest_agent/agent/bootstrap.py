@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tempest_agent.config import Config
 
+from . import plain
 from .acting import features
 from .actions import pair_mask, to_unit
 from .inference import InferenceCopy
@@ -86,6 +87,7 @@ class Bootstrap:
         self.device = device
         self.layout = network.layout
         self._knot_shares = knot_shares(self.layout.counts, network.num_knots).to(device)
+        self._is_plain = self.learner.munchausen == 0 and self.learner.value_rescaling == "none"
 
     @torch.no_grad()
     def __call__(self, batch: Batch, target_clip: float | None = None) -> Target:
@@ -99,6 +101,8 @@ class Bootstrap:
         else:
             effective = self._here(batch.horizons).float()
             returns, discounts = self._here(batch.returns), self._here(batch.discounts)
+            if self._is_plain and plain.applies_to(self.network, returns):
+                return self._at_once(batch, returns, discounts, limit)
             numbers, bonus = self._following(batch)
             points, weights = self.network.distribution.points(numbers)
             points = restore(points, learner.value_rescaling)
@@ -115,6 +119,19 @@ class Bootstrap:
             above=(above * weights).sum(dim=1),
             effective_n=effective,
         )
+
+    def _at_once(self, batch: Batch, returns: Tensor, discounts: Tensor, limit: float) -> Target:
+        """The same where nothing is added to the targets of double Q-learning."""
+        observation = self.observation(batch.next_codes)
+        legal = self._legal(self._here(batch.next_zap_legal))
+        judge = self.target(observation)
+        chooser = self.online(observation) if self.learner.double_q else judge
+        clamped, raw, below, above = plain.targets(
+            self.network, chooser, judge, legal, returns, discounts, limit
+        )
+        points = clamped.unsqueeze(1)
+        effective = self._here(batch.horizons).float()
+        return Target(points, torch.ones_like(points), raw, below, above, effective)
 
     def _following(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Numbers ``(B, D)`` of the states to bootstrap on, and the entropy bonus ``(B,)``."""

@@ -128,14 +128,15 @@ class EnvGames:
         stored_reward = _numbers(np.asarray(reward), "float32", "reward")
         final = self._stored(observation)
         codes = final.copy()
-        for game in np.flatnonzero(done).tolist():
+        ended = np.flatnonzero(done).tolist()
+        for game in ended:
             final[game] = self._stored(_terminal(infos[game], game), game)[0]
         self._codes = codes
         truncated = np.zeros(self.num_games, np.bool_)
         self._returns += reward
         self._lengths += 1
         score = self._returns.copy()
-        for game in np.flatnonzero(done).tolist():
+        for game in ended:
             truncated[game] = bool(infos[game].get("TimeLimit.truncated", False))
             infos[game].setdefault(
                 "episode", {"r": float(score[game]), "l": int(self._lengths[game])}

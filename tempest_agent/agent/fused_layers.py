@@ -37,24 +37,23 @@ Pairs = Sequence[tuple[nn.Module, nn.Module]]
 def applies_to(inputs: Tensor, layers: Pairs) -> bool:
     """Whether ``forward`` can take ``inputs`` through ``layers``."""
     return (
-        _on_one_core(inputs)
+        on_one_core(inputs)
         and not torch.is_autocast_enabled("cpu")
         and all(
-            _is_plain(linear, nn.Linear) and _is_plain(norm, nn.LayerNorm)
-            for linear, norm in layers
+            is_plain(linear, nn.Linear) and is_plain(norm, nn.LayerNorm) for linear, norm in layers
         )
         and inputs.dtype == layers[0][0].weight.dtype == torch.float32
     )
 
 
-def _on_one_core(inputs: Tensor) -> bool:
+def on_one_core(inputs: Tensor) -> bool:
     # First, as the number of threads is nothing that a graph can hold.
     if torch.compiler.is_compiling():
         return False
     return inputs.device.type == "cpu" and torch.get_num_threads() == 1
 
 
-def _is_plain(layer: nn.Module, kind: type[nn.Module]) -> bool:
+def is_plain(layer: nn.Module, kind: type[nn.Module]) -> bool:
     """Whether nobody has put anything of their own into ``layer``, nor wants to hear of it."""
     heard = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks
     return type(layer) is kind and not heard
@@ -65,12 +64,7 @@ def forward(inputs: Tensor, layers: Pairs, alive: Tensor | None = None) -> Tenso
 
     ``alive``: ``(R,)`` float32, 0 where every layer is to answer with zeros.
     """
-    weights: list[Tensor] = []
-    epsilons: list[float] = []
-    for linear, norm in layers:
-        tensors: Any = (linear.weight, linear.bias, norm.weight, norm.bias)
-        weights += tensors
-        epsilons.append(cast(nn.LayerNorm, norm).eps)
+    weights, epsilons = weights_of(layers)
     if torch.is_grad_enabled():
         out: Tensor = _Layers.apply(inputs, alive, epsilons, *weights)  # type: ignore[no-untyped-call]
         return out
@@ -80,6 +74,13 @@ def forward(inputs: Tensor, layers: Pairs, alive: Tensor | None = None) -> Tenso
         bias, gain, shift = _arrays(others)
         rectified(inputs.numpy(), bias, gain, shift, epsilon, mask)
     return inputs
+
+
+def weights_of(layers: Pairs) -> tuple[list[Any], list[float]]:
+    """The weights of ``layers``, four of each, and their LayerNorms' epsilons."""
+    # Not as attributes, for which torch searches much longer than this takes.
+    weights = [p for pair in layers for layer in pair for p in layer._parameters.values()]
+    return weights, [cast(nn.LayerNorm, norm).eps for _, norm in layers]
 
 
 def rectified_linear(
@@ -99,7 +100,7 @@ def rectified_linear(
 
 def with_neighbours(lanes: Tensor) -> Tensor:
     """Each lane ``(B, L, C)`` between its neighbours on the ring, ``(B, L, 3 * C)``."""
-    if _on_one_core(lanes) and lanes.dtype in (torch.float32, torch.bfloat16):
+    if on_one_core(lanes) and lanes.dtype in (torch.float32, torch.bfloat16):
         out: Tensor = _Neighbours.apply(lanes)  # type: ignore[no-untyped-call]
         return out
     return torch.cat((lanes.roll(1, 1), lanes, lanes.roll(-1, 1)), dim=-1)
@@ -117,50 +118,73 @@ def _mask(alive: Tensor | None) -> Any:
     return ALL_ALIVE if alive is None else alive.numpy()
 
 
+def forward_and_kept(
+    inputs: Tensor, alive: Tensor | None, epsilons: Sequence[float], weights: Sequence[Tensor]
+) -> tuple[Tensor, list[Tensor]]:
+    """The same without ``torch``'s own gradients: the answer, and what ``backward`` needs."""
+    mask = _mask(alive)
+    kept: list[Tensor] = []
+    for epsilon, (product, *others) in zip(epsilons, _by_layer(weights), strict=True):
+        standard = torch.mm(inputs, product.t())
+        out, scales = torch.empty_like(standard), torch.empty(len(standard))
+        bias, gain, shift = _arrays(others)
+        rectified_and_kept(
+            standard.numpy(), bias, gain, shift, epsilon, mask, scales.numpy(), out.numpy()
+        )
+        kept += (inputs, standard, scales)
+        inputs = out
+    return inputs, kept
+
+
+def backward(
+    incoming: Tensor,
+    alive: Tensor | None,
+    weights: Sequence[Tensor],
+    kept: Sequence[Tensor],
+    to_inputs: bool,
+) -> tuple[Tensor | None, list[Tensor]]:
+    """Gradients through ``forward_and_kept`` to its inputs (if wanted) and its weights."""
+    layers = _by_layer(weights)
+    mask = _mask(alive)
+    found: list[Tensor] = []
+    incoming = incoming.contiguous()
+    # The first one is somebody else's; those that are made here may be written over.
+    outgoing = torch.empty_like(incoming)
+    for i in reversed(range(len(layers))):
+        inputs, standard, scales = kept[3 * i : 3 * i + 3]
+        product, _, gain, shift = layers[i]
+        sums = torch.empty(3, len(product))
+        normal, scale, factor, offset = _arrays((standard, scales, gain, shift))
+        gradients(
+            incoming.numpy(), normal, scale, factor, offset, mask,
+            outgoing.numpy(), sums.numpy(),
+        )  # fmt: skip
+        found = [torch.mm(outgoing.t(), inputs), *sums.unbind(), *found]
+        if i or to_inputs:
+            incoming = outgoing = torch.mm(outgoing, product)
+    return incoming if to_inputs else None, found
+
+
 class _Layers(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, inputs: Tensor, alive: Tensor | None, epsilons: list[float], *weights: Tensor
     ) -> Tensor:
-        mask = _mask(alive)
-        kept: list[Tensor] = []
-        for epsilon, (product, *others) in zip(epsilons, _by_layer(weights), strict=True):
-            standard = torch.mm(inputs, product.t())
-            out, scales = torch.empty_like(standard), torch.empty(len(standard))
-            bias, gain, shift = _arrays(others)
-            rectified_and_kept(
-                standard.numpy(), bias, gain, shift, epsilon, mask, scales.numpy(), out.numpy()
-            )
-            kept += (inputs, standard, scales)
-            inputs = out
+        out, kept = forward_and_kept(inputs, alive, epsilons, weights)
         ctx.alive = alive
         ctx.save_for_backward(*weights, *kept)
-        return inputs
+        return out
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor | None, ...]:
         saved = ctx.saved_tensors
-        count = len(saved) // 7
-        weights, kept = _by_layer(saved[: 4 * count]), saved[4 * count :]
-        mask = _mask(ctx.alive)
-        found: list[Tensor] = []
-        incoming = incoming.contiguous()
-        # The first one is somebody else's; those that are made here may be written over.
-        outgoing = torch.empty_like(incoming)
-        for i in reversed(range(count)):
-            inputs, standard, scales = kept[3 * i : 3 * i + 3]
-            product, _, gain, shift = weights[i]
-            sums = torch.empty(3, len(product))
-            normal, scale, factor, offset = _arrays((standard, scales, gain, shift))
-            gradients(
-                incoming.numpy(), normal, scale, factor, offset, mask,
-                outgoing.numpy(), sums.numpy(),
-            )  # fmt: skip
-            found = [torch.mm(outgoing.t(), inputs), *sums.unbind(), *found]
-            if i or ctx.needs_input_grad[0]:
-                incoming = outgoing = torch.mm(outgoing, product)
-        return (incoming if ctx.needs_input_grad[0] else None, None, None, *found)
+        count = 4 * (len(saved) // 7)
+        weights, kept = saved[:count], saved[count:]
+        to_inputs, found = backward(
+            incoming, ctx.alive, weights, kept, bool(ctx.needs_input_grad[0])
+        )
+        return to_inputs, None, None, *found
 
 
 class _Neighbours(torch.autograd.Function):

@@ -138,9 +138,10 @@ class Learner:
             share = (last - first) / rows_of_all
             piece = batch.part(first, last)
             rows = self.rows(piece, self.metrics)
-            loss, error = self._loss(rows, imitation, labels * share)
-            self.accumulator.backward(loss, share)
-            errors[first:last] = error
+            found = self._without_graph(rows, imitation, share)
+            predicted, each = found or self._with_graph(rows, imitation, labels, share)
+            record_rows(rows, predicted, each, self.learner.value_rescaling, self.metrics)
+            errors[first:last] = (predicted - rows.target).abs()
         return errors
 
     def _labels(self, batch: Batch) -> Tensor | float:
@@ -192,19 +193,26 @@ class Learner:
             batch, target, observation if inputs is None else inputs(observation)
         )
 
-    def _loss(
-        self, rows: BatchRows, imitation: float, labels: Tensor | float
+    def _without_graph(
+        self, rows: BatchRows, imitation: float, share: float
+    ) -> tuple[Tensor, Tensor] | None:
+        """Predictions and losses ``(B,)`` of a micro-batch, its gradient added; None if unknown."""
+        if imitation > 0.0 or self.learner.compile or self.accumulator.dtype is not None:
+            return None
+        return self.objective.add_gradient(rows, share, self.metrics)
+
+    def _with_graph(
+        self, rows: BatchRows, imitation: float, labels: Tensor | float, share: float
     ) -> tuple[Tensor, Tensor]:
-        """Mean loss and absolute errors ``(B,)`` of a micro-batch."""
+        """The same for everything that can be learned."""
         fractions = self.online.distribution.draw_fractions(rows.target.shape[0], self.device)
         with self.accumulator.autocast():
             heads: Heads = self._forward(rows.observation, fractions)
         parts = self.objective.loss(
-            self.online, rows, heads, fractions, imitation, labels, self.metrics
+            self.online, rows, heads, fractions, imitation, labels * share, self.metrics
         )
-        rescaling = self.learner.value_rescaling
-        record_rows(rows, parts.predicted, parts.each, rescaling, self.metrics)
-        return parts.loss, (parts.predicted - rows.target).abs()
+        self.accumulator.backward(parts.loss, share)
+        return parts.predicted, parts.each
 
     def state_dict(self) -> dict[str, Any]:
         self.settle()

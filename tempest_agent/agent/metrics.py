@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-HELD = 16
+HELD = 32
 """Updates whose figures are added up together: one by one that takes longer than small updates."""
 
 

@@ -14,11 +14,10 @@ mean of the distribution there.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
 from tempest_agent.config import LearnerConfig, NetworkConfig
@@ -28,7 +27,8 @@ from .actions import BUTTON_PAIRS, SPINNER_COUNTS
 from .distributions import make_distribution
 from .lane_head import LaneHead
 from .noisy import NoisyLinear
-from .spinner import interpolate, interpolate_chosen
+from .plain_kernels import dueling_values
+from .spinner import interpolate
 
 LANES = 16
 
@@ -104,13 +104,15 @@ class MlpEncoder(nn.Module):
         self.num_outputs = num_inputs
 
     def forward(self, observation: Tensor) -> Tensor:
-        if self.layer_norm:
-            layers = list(self.layers)
-            pairs = list(zip(layers[::3], layers[1::3], strict=True))
-            if fused_layers.applies_to(observation, pairs):
-                return fused_layers.forward(observation, pairs)
+        if self.layer_norm and fused_layers.applies_to(observation, self.pairs()):
+            return fused_layers.forward(observation, self.pairs())
         encoded: Tensor = self.layers(observation)
         return encoded
+
+    def pairs(self) -> list[tuple[nn.Module, nn.Module]]:
+        """Each Linear with its LayerNorm."""
+        layers = tuple(self.layers)
+        return list(zip(layers[::3], layers[1::3], strict=True))
 
 
 class LaneConvolution(nn.Module):
@@ -161,30 +163,14 @@ class LanesEncoder(nn.Module):
         return encoded
 
 
-class _Dueling(torch.autograd.Function):
-    """``_dueling`` with gradients of a few operations instead of some twenty."""
-
-    @staticmethod
-    def forward(ctx: Any, numbers: Tensor) -> Tensor:
-        return _sum_up(numbers)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, incoming: Tensor) -> Tensor:
-        to_state = incoming.sum(dim=1, keepdim=True)
-        return torch.cat((to_state, incoming - to_state / incoming.shape[1]), dim=1)
-
-
-def _sum_up(numbers: Tensor) -> Tensor:
-    state, advantage = numbers[:, :1], numbers[:, 1:]
-    return state + advantage - advantage.mean(dim=1, keepdim=True)
-
-
-def _dueling(numbers: Tensor) -> Tensor:
+def dueling(numbers: Tensor) -> Tensor:
     """Values ``(B, A, ...)`` of a state value and A advantages ``(B, 1 + A, ...)``."""
-    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
-        return _sum_up(numbers)
-    out: Tensor = _Dueling.apply(numbers)  # type: ignore[no-untyped-call]
+    advantage = numbers[:, 1:]
+    mean = advantage.mean(dim=1, keepdim=True)
+    if torch.is_grad_enabled() or not fused_layers.on_one_core(numbers) or numbers.dim() > 2:
+        return numbers[:, :1] + advantage - mean
+    out = torch.empty(len(numbers), numbers.shape[1] - 1)
+    dueling_values(numbers.contiguous().numpy(), mean.numpy(), out.numpy())
     return out
 
 
@@ -255,18 +241,22 @@ class QNetwork(nn.Module):
             return Heads(state + self.lane_head(lanes, latent, place), latent)
         latent = self.encoder(observation)
         if self.distribution.is_plain:
-            out = self._numbers(latent)
-            if self.dueling:
-                out = _dueling(out)
-            return Heads(out.view(-1, self.layout.num_pairs, self.num_knots), latent)
+            return self.plain_heads(latent)
         if self.fraction_layer is None:
             out = self._numbers(latent).view(len(latent), -1, self.distribution.numbers)
         else:
             out = self._numbers(self.fraction_layer(latent, fractions)).transpose(1, 2)
         if self.dueling:
-            out = _dueling(out)
+            out = dueling(out)
         detail = out.reshape(len(out), self.layout.num_pairs, self.num_knots, -1)
         return Heads(self.distribution.mean(detail), latent, detail)
+
+    def plain_heads(self, latent: Tensor) -> Heads:
+        """The answer where a value is just a number, from the encoding ``(B, H)``."""
+        out = self._numbers(latent)
+        if self.dueling:
+            out = dueling(out)
+        return Heads(out.view(-1, self.layout.num_pairs, self.num_knots), latent)
 
     def _numbers(self, latent: Tensor) -> Tensor:
         """What the value head gives, float32, without what its matrix may be filled up with."""
@@ -307,8 +297,9 @@ class QNetwork(nn.Module):
     def numbers_at(self, heads: Heads, pair: Tensor, position: Tensor) -> Tensor:
         """The numbers ``(B, D)`` of one action's value: a pair int64 ``(B,)`` at ``(B,)``."""
         if heads.detail is None:
-            values = interpolate_chosen(heads.values, pair, position, self.interpolation)
-            return values.unsqueeze(1)
+            rows = pair.view(-1, 1, 1).expand(-1, 1, self.num_knots)
+            values = heads.values.gather(1, rows).squeeze(1)
+            return interpolate(values, position, self.interpolation).unsqueeze(1)
         own = heads.detail[torch.arange(pair.shape[0], device=pair.device), pair]
         return self._between(own, position)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from tempest_agent.config import Config
 
+from . import plain
 from .actions import ZAP_PAIRS, pair_mask, to_unit
 from .bootstrap import Target
 from .imitation import cross_entropy, margin, resemblance
@@ -55,14 +55,10 @@ def usable_labels(batch: Batch) -> Any:
     return batch.labelled & (batch.zap_legal | (batch.label_buttons < ZAP_PAIRS[0]))
 
 
-def _spread(values: Tensor) -> Tensor:
-    """Standard deviation of the values ``(B, P, K)`` of each state, ``(B,)``.
-
-    ``Tensor.std`` takes ten times as long on a CPU.
-    """
-    each = values.flatten(1)
-    norm: Tensor = torch.linalg.vector_norm(each - each.mean(dim=1, keepdim=True), dim=1)
-    return norm / math.sqrt(each.shape[1] - 1)
+def _record_head(loss: Tensor, proposals: Tensor, metrics: Metrics) -> None:
+    metrics.mean("spinner_loss", loss)
+    # A dead head proposes the same turn in every state.
+    metrics.mean("spinner_spread", proposals.float().std(dim=0, correction=0).mean())
 
 
 class Objective:
@@ -156,11 +152,30 @@ class Objective:
         if proposals is not None:
             head = self._spinner_loss(rows, heads.detached(), proposals, imitation)
             loss = loss + self.learner.spinner_weight * head
-            metrics.mean("spinner_loss", head)
-            # A dead head proposes the same turn in every state.
-            spread = proposals.detach().float().std(dim=0, correction=0).mean()
-            metrics.mean("spinner_spread", spread)
+            _record_head(head, proposals.detach(), metrics)
         return Loss(loss, predicted.detach(), row_loss.detach())
+
+    def add_gradient(
+        self, rows: BatchRows, share: float, metrics: Metrics
+    ) -> tuple[Tensor, Tensor] | None:
+        """Add the gradient of ``share`` of the loss without a teacher to that of ``online``.
+
+        Returns:
+            Predictions and losses ``(B,)`` as in ``Loss``; None if it takes ``loss`` to find it.
+        """
+        if not plain.has_gradient(self.online, rows.observation):
+            return None
+        told = plain.add_gradient(
+            self.online,
+            rows.observation,
+            (rows.pair, rows.position, rows.target, rows.weight),
+            self.learner.loss == "squared",
+            share,
+            self.learner.spinner_weight,
+        )
+        if told.proposals is not None:
+            _record_head(-told.climb.mean(), told.proposals, metrics)
+        return told.predicted, told.each
 
     def _imitation(
         self, rows: BatchRows, heads: Heads, labels: Tensor | float, metrics: Metrics
@@ -190,9 +205,9 @@ class Objective:
             return (own - rows.position).square().mean()
         # Uphill on the value, in units of its own spread, so that the weight means the same
         # early and late.
-        spread = _spread(heads.values).clamp(min=1e-3).unsqueeze(1)
+        spread = plain.unit_of(heads.values).unsqueeze(1)
         climb = -(self.online.values_at(heads, proposals) / spread).mean()
-        if not self.imitates(imitation):
+        if not isinstance(imitation, Tensor) and imitation == 0.0:
             return climb
         label = proposals.gather(1, rows.label_pair.unsqueeze(1)).squeeze(1)
         follow = ((label - rows.label_position).square() * rows.labelled).mean()

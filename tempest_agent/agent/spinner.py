@@ -11,71 +11,8 @@ and the continuous head can find it.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
-
-from .spinner_kernels import between, between_gradients
-
-NOTHING_CHOSEN = torch.zeros(0, dtype=torch.int64)
-NOT_WANTED = np.zeros(0, np.float32)
-
-
-def runs_in_kernels(*tensors: Tensor) -> bool:
-    """Whether the compiled forms for a CPU can take ``tensors``."""
-    # First, as no graph can hold a kernel.
-    return not torch.compiler.is_compiling() and all(
-        tensor.device.type == "cpu" and tensor.dtype == torch.float32 for tensor in tensors
-    )
-
-
-def _between(values: Tensor, chosen: Tensor, position: Tensor) -> Tensor:
-    """Values ``(N,)`` from ``(N, P, K)``, see ``spinner_kernels.between``."""
-    if torch.is_grad_enabled():
-        found: Tensor = _Between.apply(values, chosen, position)  # type: ignore[no-untyped-call]
-        return found
-    out = torch.empty(len(values))
-    between(values.detach().numpy(), chosen.numpy(), position.detach().numpy(), out.numpy())
-    return out
-
-
-class _Between(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, values: Tensor, chosen: Tensor, position: Tensor) -> Tensor:
-        ctx.save_for_backward(values, chosen, position)
-        return _between(values, chosen, position)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, incoming: Tensor) -> tuple[Tensor | None, ...]:
-        values, chosen, position = ctx.saved_tensors
-        to_values = torch.zeros_like(values) if ctx.needs_input_grad[0] else None
-        to_position = torch.empty_like(position) if ctx.needs_input_grad[2] else None
-        between_gradients(
-            values.detach().numpy(),
-            chosen.numpy(),
-            position.detach().numpy(),
-            incoming.contiguous().numpy(),
-            _NO_VALUES if to_values is None else to_values.numpy(),
-            NOT_WANTED if to_position is None else to_position.numpy(),
-        )
-        return to_values, None, to_position
-
-
-_NO_VALUES = np.zeros((0, 0, 0), np.float32)
-
-
-def interpolate_chosen(
-    values: Tensor, chosen: Tensor, position: Tensor, kind: str = "linear"
-) -> Tensor:
-    """Values ``(B,)`` of one of P rows of knots: ``(B, P, K)`` at ``chosen`` and ``position``."""
-    if kind == "linear" and values.shape[2] > 1 and runs_in_kernels(values, position):
-        return _between(values.contiguous(), chosen, position.contiguous())
-    rows = chosen.view(-1, 1, 1).expand(-1, 1, values.shape[2])
-    return interpolate(values.gather(1, rows).squeeze(1), position, kind)
 
 
 def interpolate(values: Tensor, position: Tensor, kind: str = "linear") -> Tensor:
@@ -94,10 +31,6 @@ def interpolate(values: Tensor, position: Tensor, kind: str = "linear") -> Tenso
     count = values.shape[-1]
     if count == 1:
         return values[..., 0]
-    alike = position.shape == values.shape[:-1]
-    if kind == "linear" and alike and runs_in_kernels(values, position):
-        rows = values.reshape(-1, 1, count).contiguous()
-        return _between(rows, NOTHING_CHOSEN, position.reshape(-1)).view(position.shape)
     place = (position.clamp(-1.0, 1.0) + 1.0) * (0.5 * (count - 1))
     lower = place.detach().floor().clamp(max=count - 2)
     weight = place - lower

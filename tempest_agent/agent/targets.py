@@ -15,10 +15,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from . import plain
 from .actions import knots
 from .networks import Heads, QNetwork
-from .spinner import interpolate, runs_in_kernels
-from .spinner_kernels import best
+from .spinner import interpolate
 
 
 class Choice(NamedTuple):
@@ -40,6 +40,8 @@ def choose(network: QNetwork, heads: Heads, legal: Tensor) -> Choice:
     values = heads.values
     batch, pairs, count = values.shape
     proposals = network.proposals(heads.latent)
+    if plain.applies_to(network, values):
+        return Choice(*plain.best_action(heads, proposals, legal))
     if proposals is None:
         candidates = values
         positions = knots(count, values.device).expand(batch, pairs, count)
@@ -47,8 +49,6 @@ def choose(network: QNetwork, heads: Heads, legal: Tensor) -> Choice:
         candidates, positions = values, proposals.unsqueeze(-1)
     else:
         proposed = network.values_at(heads, proposals)
-        if runs_in_kernels(values, proposed):
-            return _best(values, proposed, proposals, legal)
         axis = knots(count, values.device).expand(batch, pairs, count)
         candidates = torch.cat((proposed.unsqueeze(-1), values), dim=-1)
         positions = torch.cat((proposals.unsqueeze(-1), axis), dim=-1)
@@ -57,17 +57,6 @@ def choose(network: QNetwork, heads: Heads, legal: Tensor) -> Choice:
     value, best = masked.max(dim=1)
     position = positions.reshape(batch, -1).gather(1, best.unsqueeze(1)).squeeze(1)
     return Choice(best // width, position, value)
-
-
-@torch.no_grad()
-def _best(values: Tensor, proposed: Tensor, proposals: Tensor, legal: Tensor) -> Choice:
-    """The same in one pass, of values and of proposals ``(B, 4)`` that are worth ``proposed``."""
-    count = len(values)
-    choice = Choice(torch.empty(count, dtype=torch.int64), torch.empty(count), torch.empty(count))
-    axis = knots(values.shape[2])
-    given = [each.detach().contiguous() for each in (values, axis, proposed, proposals, legal)]
-    best(*(each.numpy() for each in (*given, *choice)))
-    return choice
 
 
 def value_at(values: Tensor, pair: Tensor, position: Tensor) -> Tensor:
