@@ -472,3 +472,25 @@ def test_every_seed_a_run_may_have_is_taken() -> None:
     seeds = (3, 2**32 + 3, 2**63 - 1)
     different = {tuple(weights(seed).tolist()) for seed in seeds}
     assert len(different) == len(seeds)
+
+
+class LargeNumbers(gym.Env[Any, Any]):
+    """Observes and takes unsigned whole numbers of 64 bits."""
+
+    observation_space = spaces.Box(0, 2**64 - 1, (2,), np.uint64)
+    action_space = spaces.Dict(a=spaces.Discrete(3), b=spaces.Box(0, 9, (1,), np.uint64))
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        return np.array([0, 2**64 - 1], np.uint64), {}
+
+    def step(self, action: Any) -> Any:
+        return np.array([1, 2**63], np.uint64), 1.0, True, False, {}
+
+
+def test_a_model_of_unsigned_numbers_of_64_bits_is_loaded_again(tmp_path: Path) -> None:
+    model = HybridDQN("MlpQPolicy", LargeNumbers(), policy_kwargs={"net_arch": [4]})
+    model.save(tmp_path / "model")
+    again = HybridDQN.load(tmp_path / "model")
+    assert again.observation_space == LargeNumbers.observation_space
+    assert again.action_space == LargeNumbers.action_space

@@ -263,7 +263,11 @@ def _train_freq(value: Any) -> Any:
 
 
 def _in_argument_names(message: str, given: Mapping[str, Any]) -> str:
-    for name, (section, key) in KEYS.items():
+    by_other_names = {
+        "learning_rate": ("learner", "learning_rate"),
+        "exploration_final_eps": ("exploration", "epsilon_max"),
+    }
+    for name, (section, key) in (KEYS | by_other_names).items():
         if name in given:
             message = message.replace(f"{section}.{key}", name)
     return message

@@ -48,7 +48,7 @@ _NAMES = frozenset(
 
 _DTYPES = (
     "float16", "bfloat16", "float32", "float64", "bool", "uint8", "int8", "uint16", "int16",
-    "uint32", "int32", "int64",
+    "uint32", "int32", "uint64", "int64",
 )  # fmt: skip
 _STORAGES = (
     "Half", "BFloat16", "Float", "Double", "Bool", "Byte", "Char", "Short", "Int", "Long",

@@ -261,7 +261,7 @@ def _layout(value: Any) -> Layout:
 
 def _space(name: str, value: Any) -> None:
     _record({"kind": _one_of(("box", "discrete", "dict", "tuple"))}, all_of=("kind",))(name, value)
-    ends = "bool uint8 int8 uint16 int16 uint32 int32 int64 float16 float32 float64"
+    ends = "bool uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 float64"
     kinds: dict[str, dict[str, Check]] = {
         "box": {"low": _ends(ends), "high": _ends(ends), "dtype": _one_of(ends.split())},
         "discrete": {"n": _whole(1, 10**5), "start": _whole(-LARGEST)},
