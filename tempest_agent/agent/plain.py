@@ -9,7 +9,7 @@ bit.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from numpy.typing import NDArray
@@ -70,7 +70,8 @@ def targets(
     """
     out = torch.empty(4, len(returns))
     candidates = _candidates(heads, network.proposals(heads.latent), legal)
-    bootstrap(*candidates, *_arrays(judge.values, returns, discounts), limit, out.numpy())
+    numbers = _arrays(judge.values, returns, discounts)
+    cast(Any, bootstrap)(*candidates, *numbers, limit, out.numpy())
     return out
 
 
@@ -116,7 +117,7 @@ def add_gradient(
     spread = values[:, 0, 0] if proposals is None else unit_of(values)
     each, climb = torch.empty(2, len(values)), torch.empty_like(places)
     to_values, to_places = torch.empty_like(values), torch.empty_like(places)
-    loss_gradients(
+    cast(Any, loss_gradients)(
         *_arrays(values, *rows, places, spread), is_squared, share, climb_weight,
         *_arrays(each, to_values, climb, to_places),
     )  # fmt: skip
@@ -142,7 +143,8 @@ def unit_of(values: Tensor) -> Tensor:
     """
     each = values.flatten(1)
     norm = torch.linalg.vector_norm(each - each.mean(dim=1, keepdim=True), dim=1)
-    return (norm / math.sqrt(each.shape[1] - 1)).clamp(min=1e-3)
+    deviation: Tensor = norm / math.sqrt(each.shape[1] - 1)
+    return deviation.clamp(min=1e-3)
 
 
 def _of_linear(incoming: Tensor, inputs: Tensor) -> tuple[Tensor, Tensor]:

@@ -220,7 +220,8 @@ def plain_update(
     """The update of ``online`` as one would write it down who knows torch well."""
     target, average = copy.deepcopy(online), copy.deepcopy(online)
     optimizer = torch.optim.AdamW(online.parameters(), lr=1e-4, weight_decay=1e-4, fused=True)
-    weights, means = list(online.parameters()), list(average.parameters())
+    weights: list[Tensor] = list(online.parameters())
+    means: list[Tensor] = list(average.parameters())
     rows = torch.arange(len(batch.rows))
 
     def run() -> None:
