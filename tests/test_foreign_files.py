@@ -171,6 +171,7 @@ WRONG: dict[str, tuple[tuple[str, ...], Any]] = {
     "random": (("random", "numpy", "state", "pos"), 10**9),
     "python's random": (("random", "python"), (3, (1, 2), None)),
     "stream": (("replay", "random", "state", "inc"), -1),
+    "owed": (("owed",), 2**31),
     "position": (("replay", "position"), 10**6),
     "games": (("collector", "episode_start"), torch.zeros(3, dtype=torch.bool)),
     "guard": (("guard", "_present"), {"nonsense": 1}),

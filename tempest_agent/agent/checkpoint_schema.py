@@ -56,6 +56,8 @@ def check_content(content: dict[str, Any]) -> None:
         config = from_dict(content["config"])
     except ConfigError as error:
         raise MisfitError(f"its settings: {one_line(error)[:300]}") from error
+    if content.get("owed", 0) > config.learner.gradient_steps:
+        raise MisfitError("its entry owed is above learner.gradient_steps, the updates of a step")
     layout = _layout(content["layout"])
     learner = _learner(config, layout, content.get("player_only", False))
     state = _state(config.run.num_envs, layout)
