@@ -6,6 +6,7 @@ and ``target_clip``; the form of a target follows from ``loss`` (see ``distribut
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -127,7 +128,7 @@ class Bootstrap:
         judge = self.target(observation)
         chooser = self.online(observation) if self.learner.double_q else judge
         clamped, raw, below, above = plain.targets(
-            self.network, chooser, judge, legal, returns, discounts, limit
+            self.network, chooser, judge, legal, returns, discounts, limit or math.inf
         )
         points = clamped.unsqueeze(1)
         effective = self._here(batch.horizons).float()
