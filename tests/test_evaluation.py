@@ -17,6 +17,7 @@ from tempest_agent.agent.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
 from tempest_agent.envs.arcade.memory import STATE_HIGH_SCORE_CHECK
+from tempest_agent.envs.game_step import RUNNING
 from tempest_agent.envs.outcome import DEATH_CAUSES
 from tempest_agent.envs.tempest_env import TempestEnv
 from tempest_agent.evaluation import Games, Outcomes, joined, play_games, summary
@@ -224,11 +225,8 @@ def test_games_that_are_complete_are_kept_when_others_are_broken_off(
     error: BaseException,
 ) -> None:
     class Stopping(RandomGames):
-        steps = 0
-
         def act(self, batch: Any) -> Any:
-            self.steps += 1
-            if self.steps == 320:
+            if (batch.games["status"] != RUNNING).any():
                 raise error
             return super().act(batch)
 
@@ -239,7 +237,7 @@ def test_games_that_are_complete_are_kept_when_others_are_broken_off(
         play_games(PlayerChoice("stops", Stopping), games, 2, None, complete)
     found = joined(complete)
     assert 0 < len(found.scores) < 12
-    assert set(found.scores.tolist()) < set(expected.scores.tolist())
+    assert set(found.scores.tolist()) <= set(expected.scores.tolist())
 
 
 def test_a_repeated_game_counts_once_in_the_interval() -> None:
