@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from tempest_agent.agent.device_replay import DeviceReplay
-from tempest_agent.agent.learner import Learner
-from tempest_agent.agent.networks import Layout
-from tempest_agent.agent.replay_rows import AGENT, Rows
-from tempest_agent.agent.whole_update import WholeUpdate
+from tempest_agent.agent.replay.device_buffer import DeviceReplay
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.replay.rows import AGENT, Rows
+from tempest_agent.agent.update.graph_update import WholeUpdate
 from tempest_agent.config import Config, load_config
 
 FEATURES = 171

@@ -12,6 +12,6 @@ def register() -> None:
     if ENV_ID not in gym.registry:
         gym.register(
             id=ENV_ID,
-            entry_point="tempest_agent.envs.tempest_env:TempestEnv",
-            vector_entry_point="tempest_agent.envs.vector_env:TempestVectorEnv",
+            entry_point="tempest_agent.envs.api.tempest_env:TempestEnv",
+            vector_entry_point="tempest_agent.envs.api.vector_env:TempestVectorEnv",
         )

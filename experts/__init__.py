@@ -5,12 +5,12 @@
 
 from .interface import PendingInputs, Teacher
 from .novice import Novice
-from .planner import Planner
+from tempest_agent.experts.planner.planner import Planner
 from .random_player import RandomPlayer
 from .registry import TEACHER_NAMES, make_teacher
-from .rollout import Budget
-from .scripted import ScriptedExpert
-from .weights import Weights
+from tempest_agent.experts.planner.rollout import Budget
+from tempest_agent.experts.scripted.expert import ScriptedExpert
+from tempest_agent.experts.scripted.weights import Weights
 
 __all__ = [
     "TEACHER_NAMES",

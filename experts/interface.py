@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.memory import RAM_DTYPE
+from tempest_agent.envs.machine.memory import RAM_DTYPE
 from tempest_agent.envs.messages import shown
 
 PendingInputs: TypeAlias = NDArray[np.int16]

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.compiled import kernel
-from tempest_agent.envs.arcade.memory import RAM_DTYPE
-from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, draw, new_streams
+from tempest_agent.envs.machine.compiled import kernel
+from tempest_agent.envs.machine.memory import RAM_DTYPE
+from tempest_agent.envs.machine.randomness import STREAM_DTYPE, draw, new_streams
 from tempest_agent.envs.messages import shown
 
 from .interface import FIRE, ZAP, PendingInputs, check_pending, check_rows
-from .plan import PLAN_DTYPE
-from .scripted import decide, look_ahead
-from .weights import Weights
+from tempest_agent.experts.scripted.decision import PLAN_DTYPE
+from tempest_agent.experts.scripted.expert import decide, look_ahead
+from tempest_agent.experts.scripted.weights import Weights
 
 PRESETS = {"novice": 0.1, "novice-strong": 0.36}
 """Name of a preset and its place on the dial: about 20,000 and 90,000 points from level 1."""

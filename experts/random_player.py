@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.inputs import SPINNER_MAX
 
 from .interface import FIRE, ZAP, PendingInputs, check_rows
 

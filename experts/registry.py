@@ -8,9 +8,9 @@ from tempest_agent.envs.messages import nearest, shown
 
 from .interface import Teacher
 from .novice import Novice
-from .planner import Planner
+from tempest_agent.experts.planner.planner import Planner
 from .random_player import RandomPlayer
-from .scripted import ScriptedExpert
+from tempest_agent.experts.scripted.expert import ScriptedExpert
 
 _MAKERS: dict[str, Callable[[int], Teacher]] = {
     "expert": lambda seed: ScriptedExpert(seed=seed),

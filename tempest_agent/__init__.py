@@ -21,8 +21,8 @@ from tempest_agent.envs.messages import shown  # noqa: E402
 from tempest_agent.envs.registration import register  # noqa: E402
 
 if TYPE_CHECKING:
-    from tempest_agent.agent.hybrid_dqn import HybridDQN
-    from tempest_agent.agent.policies import LaneQPolicy, MlpQPolicy
+    from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
+    from tempest_agent.agent.dqn.policies import LaneQPolicy, MlpQPolicy
 
 __all__ = ["HybridDQN", "LaneQPolicy", "MlpQPolicy", "__version__"]
 
@@ -32,9 +32,9 @@ except PackageNotFoundError as error:
     raise ImportError(f"tempest-agent is not installed: pip install -e {_CHECKOUT}") from error
 
 _LAZY = {
-    "HybridDQN": "tempest_agent.agent.hybrid_dqn",
-    "LaneQPolicy": "tempest_agent.agent.policies",
-    "MlpQPolicy": "tempest_agent.agent.policies",
+    "HybridDQN": "tempest_agent.agent.dqn.hybrid_dqn",
+    "LaneQPolicy": "tempest_agent.agent.dqn.policies",
+    "MlpQPolicy": "tempest_agent.agent.dqn.policies",
 }
 
 register()

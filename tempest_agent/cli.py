@@ -19,8 +19,8 @@ from typing import Any
 import click
 
 from tempest_agent.errors import LONGEST_MESSAGE, UserError, one_line, printable, unknown_name
-from tempest_agent.lost_output import drop_lost_output
-from tempest_agent.system_errors import (
+from tempest_agent.console.lost_output import drop_lost_output
+from tempest_agent.files.system_errors import (
     FOLDER_IS_GONE,
     current_folder_is_gone,
     is_out_of_memory,

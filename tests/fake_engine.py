@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tempest_agent.distributed.engine import ActorLostError, ChunkLostError, Host
-from tempest_agent.distributed.order import Chunk, Order, Part
-from tempest_agent.distributed.snapshot import Snapshot
+from tempest_agent.actors.executor import ActorLostError, ChunkLostError, Host
+from tempest_agent.actors.messages import Chunk, Order, Part
+from tempest_agent.actors.snapshot import Snapshot
 
 FATES = ("fine", "slow", "dies", "dies_after", "hangs", "lost", "repeats")
 """What can become of an order: answered (at once or late), the actor dies before or after playing

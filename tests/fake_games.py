@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.agent.games import Step
-from tempest_agent.agent.networks import Layout
+from tempest_agent.agent.games.interface import Step
+from tempest_agent.agent.networks.q_network import Layout
 
 FEATURES = 6
 POSITION, PAIRS, ZAP_LEGAL = 0, slice(1, 5), 5

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tempest_agent.agent.learner import Learner
-from tempest_agent.agent.networks import Layout
-from tempest_agent.agent.replay import EXPLORATION, Batch
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.replay.buffer import EXPLORATION, Batch
 
 # Matrices this small only lose time on two threads.
 torch.set_num_threads(1)

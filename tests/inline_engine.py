@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from tempest_agent.distributed.engine import (
+from tempest_agent.actors.executor import (
     ActorLostError,
     Handle,
     Host,
@@ -14,8 +14,8 @@ from tempest_agent.distributed.engine import (
     Ticket,
     Worker,
 )
-from tempest_agent.distributed.order import Chunk, Order, Part
-from tempest_agent.distributed.snapshot import Snapshot
+from tempest_agent.actors.messages import Chunk, Order, Part
+from tempest_agent.actors.snapshot import Snapshot
 
 
 class InlineEngine:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tempest_agent.distributed.order import Chunk, Order, Part
-from tempest_agent.distributed.snapshot import Snapshot
+from tempest_agent.actors.messages import Chunk, Order, Part
+from tempest_agent.actors.snapshot import Snapshot
 
 
 class HonestPlayer:

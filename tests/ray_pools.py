@@ -9,9 +9,9 @@ import ray
 import ray_players
 from fake_engine import snapshot
 
-from tempest_agent.distributed.order import Order, Part
-from tempest_agent.distributed.pool import ActorPool, Round
-from tempest_agent.distributed.ray_engine import RayEngine
+from tempest_agent.actors.messages import Order, Part
+from tempest_agent.actors.pool import ActorPool, Round
+from tempest_agent.actors.ray_executor import RayEngine
 
 # The actors cannot import what lies in this folder.
 ray.cloudpickle.register_pickle_by_value(ray_players)

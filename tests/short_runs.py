@@ -10,7 +10,7 @@ import torch
 from test_checkpoint import assert_same
 
 from tempest_agent.config import Config, load_config
-from tempest_agent.training import Session
+from tempest_agent.training.session import Session
 
 SETTINGS = (
     "run.steps=960", "run.num_envs=16", "run.log_interval=80", "run.checkpoint_interval=240",

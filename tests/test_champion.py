@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tempest_agent.cli import cli
-from tempest_agent.players import CHAMPION, PLAYER_NAMES, find_player
+from tempest_agent.evaluation.players import CHAMPION, PLAYER_NAMES, find_player
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = Path(str(resources.files("tempest_agent.checkpoints") / "champion.pt"))

@@ -17,7 +17,7 @@ import pytest
 import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
 
-from tempest_agent.agent.checkpoint import (
+from tempest_agent.agent.checkpoints.checkpoint_files import (
     DamagedCheckpointError,
     newest_checkpoint,
     pack,
@@ -27,10 +27,10 @@ from tempest_agent.agent.checkpoint import (
     write_checkpoint,
     write_replay,
 )
-from tempest_agent.agent.learner import Learner
-from tempest_agent.agent.policy import export_policy, load_policy
-from tempest_agent.agent.tempest_games import TEMPEST_LAYOUT
-from tempest_agent.agent.trainer import Trainer
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.inference.policy import export_policy, load_policy
+from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
+from tempest_agent.training.trainer import Trainer
 from tempest_agent.config import Config, load_config, to_dict
 from tempest_agent.errors import UserError
 
@@ -325,7 +325,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 _FULL = """
 import resource, sys, torch
 from pathlib import Path
-from tempest_agent.agent.checkpoint import write_checkpoint
+from tempest_agent.agent.checkpoints.checkpoint_files import write_checkpoint
 from tempest_agent.errors import UserError
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 try:
@@ -345,7 +345,7 @@ def test_a_checkpoint_that_does_not_fit_says_why(tmp_path: Path) -> None:
 _WRITER = """
 import sys, torch
 from pathlib import Path
-from tempest_agent.agent.checkpoint import write_checkpoint
+from tempest_agent.agent.checkpoints.checkpoint_files import write_checkpoint
 path = Path(sys.argv[1])
 step = 0
 while True:

@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner
 
 from tempest_agent.cli import cli
-from tempest_agent.commands import bench_env, bench_render, bench_train
-from tempest_agent.envs.actions import NOT_ACTING
-from tempest_agent.envs.arcade.memory import as_bytes
-from tempest_agent.envs.batch import NO_OUTPUT, GameBatch
+from tempest_agent.bench import env as bench_env, render as bench_render, train as bench_train
+from tempest_agent.envs.api.action_spaces import NOT_ACTING
+from tempest_agent.envs.machine.memory import as_bytes
+from tempest_agent.envs.engine.batch import NO_OUTPUT, GameBatch
 from tempest_agent.experts import make_teacher
 
 ENV_FIGURES = {

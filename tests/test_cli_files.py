@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tempest_agent import run_directory
+from tempest_agent.runs import directory as run_directory
 from tempest_agent.errors import UserError
-from tempest_agent.metrics_log import CsvLog
-from tempest_agent.run_directory import (
+from tempest_agent.runs.metrics_log import CsvLog
+from tempest_agent.runs.directory import (
     CHECKPOINT_FILES,
     CHECKPOINT_FOLDER,
     HOUR,
@@ -31,7 +31,7 @@ from tempest_agent.run_directory import (
     replacing,
     require_writable,
 )
-from tempest_agent.run_lock import LOCK_FILE
+from tempest_agent.runs.lock import LOCK_FILE
 
 
 def table(path: Path) -> list[list[str]]:

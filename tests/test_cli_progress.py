@@ -6,8 +6,8 @@ import io
 
 import pytest
 
-from tempest_agent import progress as progress_module
-from tempest_agent.progress import Progress, duration, speed
+from tempest_agent.console import progress as progress_module
+from tempest_agent.console.progress import Progress, duration, speed
 
 
 class Clock:

@@ -17,7 +17,7 @@ import torch
 import yaml
 from click.testing import CliRunner, Result
 
-from tempest_agent import run_start
+from tempest_agent.training import run_start
 from tempest_agent.cli import cli
 
 TRAIN_KEYS = {
@@ -202,7 +202,7 @@ def test_a_copied_checkpoint_is_not_a_run(in_finished: Path) -> None:
 CTRL_C = """
 import os, signal
 from tempest_agent.cli import main
-from tempest_agent.metrics_log import MetricsLog
+from tempest_agent.runs.metrics_log import MetricsLog
 write = MetricsLog.write
 def write_and_press(*arguments):
     write(*arguments)

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tempest_agent.cli import cli
-from tempest_agent.commands.parameters import COUNT, SEED
+from tempest_agent.commands.options.types import COUNT, SEED
 
 
 def assert_refused(result: Result, *parts: str) -> None:

@@ -14,11 +14,11 @@ from typing import Any, cast
 
 import pytest
 
-from tempest_agent.envs.arcade import code_cache
-from tempest_agent.envs.arcade.compiled import kernel
+from tempest_agent.envs.machine import code_cache
+from tempest_agent.envs.machine.compiled import kernel
 
 MODULE = """
-from tempest_agent.envs.arcade.compiled import kernel
+from tempest_agent.envs.machine.compiled import kernel
 
 
 @kernel

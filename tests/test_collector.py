@@ -9,10 +9,10 @@ import pytest
 from fake_games import FakeGames, FakeTeacher
 from numpy.typing import NDArray
 
-from tempest_agent.agent.collector import Collector
-from tempest_agent.agent.drivers import Drivers, free_games, ladder
-from tempest_agent.agent.games_in_play import GamesInPlay
-from tempest_agent.agent.replay import AGENT, EXPERT, EXPLORATION, ReplayBuffer
+from tempest_agent.agent.collect.collector import Collector
+from tempest_agent.agent.collect.drivers import Drivers, free_games, ladder
+from tempest_agent.agent.collect.source import GamesInPlay
+from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION, ReplayBuffer
 from tempest_agent.config import ExplorationConfig, TeacherConfig
 
 GAMES = 32

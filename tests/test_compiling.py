@@ -11,10 +11,10 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from tempest_agent.envs.arcade.compiled import rule
+from tempest_agent.envs.machine.compiled import rule
 
 MODULE = """
-from tempest_agent.envs.arcade.compiled import kernel
+from tempest_agent.envs.machine.compiled import kernel
 
 
 @kernel
@@ -62,12 +62,12 @@ def test_code_is_that_of_all_the_sources_it_was_built_from(tmp_path: Path) -> No
     (tmp_path / "rules" / "__init__.py").touch()
     constant = tmp_path / "rules" / "constant.py"
     (tmp_path / "rules" / "add.py").write_text(
-        "from tempest_agent.envs.arcade.compiled import rule\n"
+        "from tempest_agent.envs.machine.compiled import rule\n"
         "from rules.constant import MORE\n\n\n"
         "@rule\ndef add(one):\n    return one + MORE\n"
     )
     (tmp_path / "player" / "play.py").write_text(
-        "from tempest_agent.envs.arcade.compiled import kernel\n"
+        "from tempest_agent.envs.machine.compiled import kernel\n"
         "from rules.add import add\n\n\n"
         "@kernel\ndef play(one):\n    return add(one)\n"
     )

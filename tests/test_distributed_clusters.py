@@ -15,8 +15,8 @@ from ray.cluster_utils import Cluster
 from ray_players import HonestPlayer
 from ray_pools import STORE, make_order, rows_of, steps_of
 
-from tempest_agent.distributed.pool import ActorEvent, ActorPool
-from tempest_agent.distributed.ray_engine import RayEngine
+from tempest_agent.actors.pool import ActorEvent, ActorPool
+from tempest_agent.actors.ray_executor import RayEngine
 
 DRIVER = """
 import os, signal, sys

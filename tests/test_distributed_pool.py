@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inline_engine import InlineEngine
 
-from tempest_agent.distributed.engine import ActorLostError, Host
-from tempest_agent.distributed.order import Chunk, Order, Part
-from tempest_agent.distributed.pool import ActorEvent, ActorPool, ActorsFailedError, Round
+from tempest_agent.actors.executor import ActorLostError, Host
+from tempest_agent.actors.messages import Chunk, Order, Part
+from tempest_agent.actors.pool import ActorEvent, ActorPool, ActorsFailedError, Round
 
 GAMES = 2
 

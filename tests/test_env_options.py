@@ -11,7 +11,7 @@ from gymnasium import spaces
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tempest_agent.envs.actions import (
+from tempest_agent.envs.api.action_spaces import (
     BoxActions,
     DiscreteActions,
     HybridActions,
@@ -19,13 +19,13 @@ from tempest_agent.envs.actions import (
     knot_counts,
     spinner_counts,
 )
-from tempest_agent.envs.arcade.memory import RAM_DTYPE
-from tempest_agent.envs.mame.options import MameOptions
-from tempest_agent.envs.options import EnvOptions
-from tempest_agent.envs.rewards import Rewards, RewardSettings, cleared_share
-from tempest_agent.envs.settings import GameSettings
-from tempest_agent.envs.tempest_env import TempestEnv
-from tempest_agent.envs.vector_env import TempestVectorEnv
+from tempest_agent.envs.machine.memory import RAM_DTYPE
+from tempest_agent.envs.mame.mame_options import MameOptions
+from tempest_agent.envs.api.options import EnvOptions
+from tempest_agent.envs.api.rewards import Rewards, RewardSettings, cleared_share
+from tempest_agent.envs.engine.settings import GameSettings
+from tempest_agent.envs.api.tempest_env import TempestEnv
+from tempest_agent.envs.api.vector_env import TempestVectorEnv
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from stable_baselines3.common.env_checker import check_env
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
-from tempest_agent.envs.sb3 import TempestVecEnv
-from tempest_agent.envs.tempest_env import TempestEnv
+from tempest_agent.envs.api.sb3_vec_env import TempestVecEnv
+from tempest_agent.envs.api.tempest_env import TempestEnv
 
 
 @pytest.fixture(autouse=True)

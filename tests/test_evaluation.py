@@ -11,26 +11,26 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from tempest_agent.agent.networks import QNetwork
-from tempest_agent.agent.policy import Policy
-from tempest_agent.agent.tempest_games import TEMPEST_LAYOUT
+from tempest_agent.agent.networks.q_network import QNetwork
+from tempest_agent.agent.inference.policy import Policy
+from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
-from tempest_agent.envs.arcade.memory import STATE_HIGH_SCORE_CHECK
-from tempest_agent.envs.game_step import RUNNING
-from tempest_agent.envs.outcome import DEATH_CAUSES
-from tempest_agent.envs.tempest_env import TempestEnv
-from tempest_agent.evaluation import Games, Outcomes, joined, play_games, summary
+from tempest_agent.envs.machine.memory import STATE_HIGH_SCORE_CHECK
+from tempest_agent.envs.engine.game_step import RUNNING
+from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
+from tempest_agent.envs.api.tempest_env import TempestEnv
+from tempest_agent.evaluation.games import Games, Outcomes, joined, play_games, summary
 from tempest_agent.experts import ScriptedExpert
-from tempest_agent.playback import play_ticks
-from tempest_agent.players import (
+from tempest_agent.evaluation.playback import play_ticks
+from tempest_agent.evaluation.players import (
     PlayerChoice,
     RandomGames,
     TeacherPlayer,
     find_player,
     network_choice,
 )
-from tempest_agent.statistics import bootstrap_interval
+from tempest_agent.evaluation.statistics import bootstrap_interval
 
 EVAL_KEYS = {
     "policy",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.memory import (
+from tempest_agent.envs.machine.memory import (
     FUSEBALL,
     KIND_FLIPPING,
     PULSAR,
@@ -14,12 +14,12 @@ from tempest_agent.envs.arcade.memory import (
     RIM_DEPTH,
     STATE_PLAY,
 )
-from tempest_agent.envs.arcade.options import Options
-from tempest_agent.envs.arcade.randomness import new_streams
+from tempest_agent.envs.machine.options import Options
+from tempest_agent.envs.machine.randomness import new_streams
 from tempest_agent.experts.arena import start_batch, tick_batch
-from tempest_agent.experts.plan import HORIZON, LETHAL
+from tempest_agent.experts.scripted.decision import HORIZON, LETHAL
 from tempest_agent.experts.random_player import RandomPlayer
-from tempest_agent.experts.scripted import ScriptedExpert
+from tempest_agent.experts.scripted.expert import ScriptedExpert
 
 LEVELS = (1, 5, 9, 12, 17, 20, 28, 33, 40, 60, 81, 97)
 TICKS = 500

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.memory import (
+from tempest_agent.envs.machine.memory import (
     FLIPPER,
     FUSEBALL,
     KIND_CCW,
@@ -16,11 +16,11 @@ from tempest_agent.envs.arcade.memory import (
     STATE_LEVEL_ENTRY,
     STATE_WARP,
 )
-from tempest_agent.envs.arcade.options import Options
-from tempest_agent.envs.arcade.randomness import new_streams
+from tempest_agent.envs.machine.options import Options
+from tempest_agent.envs.machine.randomness import new_streams
 from tempest_agent.experts import ScriptedExpert
 from tempest_agent.experts.arena import start_batch
-from tempest_agent.experts.plan import LETHAL
+from tempest_agent.experts.scripted.decision import LETHAL
 
 LANE = 6
 RIM_WAITING, RIM_FLIPPING = 0x46, 0x4A

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tempest_agent.envs import feature_layout as layout
-from tempest_agent.envs.arcade.memory import RAM_DTYPE, RAM_SIZE, from_bytes
-from tempest_agent.envs.batch import GameBatch
-from tempest_agent.envs.features import (
+from tempest_agent.envs.features import layout as layout
+from tempest_agent.envs.machine.memory import RAM_DTYPE, RAM_SIZE, from_bytes
+from tempest_agent.envs.engine.batch import GameBatch
+from tempest_agent.envs.features.observe import (
     FEATURES,
     LANE_FEATURES,
     NUM_FEATURES,
@@ -21,7 +21,7 @@ from tempest_agent.envs.features import (
     describe,
     observe,
 )
-from tempest_agent.envs.settings import GameSettings
+from tempest_agent.envs.engine.settings import GameSettings
 
 IMAGES = Path(__file__).parent / "data" / "feature_images.npz"
 KINDS = ["flipper", "pulsar", "tanker", "spiker", "fuseball"]
@@ -524,7 +524,7 @@ def test_indices_agree_with_the_table(index: int, name: str) -> None:
 def test_the_page_of_the_documentation_is_current() -> None:
     page = Path(__file__).parent.parent / "docs" / "features.md"
     assert page.read_text() == layout.markdown(), (
-        "run: python -m tempest_agent.envs.feature_layout > docs/features.md"
+        "run: python -m tempest_agent.envs.features.layout > docs/features.md"
     )
 
 

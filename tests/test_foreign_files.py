@@ -23,27 +23,27 @@ import torch
 from click.testing import CliRunner
 from fake_games import SMALL, FakeGames, FakeTeacher
 
-from tempest_agent.agent.checkpoint import (
+from tempest_agent.agent.checkpoints.checkpoint_files import (
     DamagedCheckpointError,
     newest_checkpoint,
     read_checkpoint,
     read_replay,
     write_replay,
 )
-from tempest_agent.agent.checkpoint_archive import ForeignFileError
-from tempest_agent.agent.checkpoint_schema import RUN, MisfitError, check_content
-from tempest_agent.agent.hybrid_dqn import HybridDQN
-from tempest_agent.agent.policy import load_policy
-from tempest_agent.agent.trainer import Trainer
+from tempest_agent.agent.checkpoints.checkpoint_archive import ForeignFileError
+from tempest_agent.agent.checkpoints.checkpoint_schema import RUN, MisfitError, check_content
+from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
+from tempest_agent.agent.inference.policy import load_policy
+from tempest_agent.training.trainer import Trainer
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
-from tempest_agent.demonstrations import load_demonstrations
-from tempest_agent.envs.arcade.recording import MOST_TICKS, RecordingError, load_recording
+from tempest_agent.demonstrations.dataset import load_demonstrations
+from tempest_agent.envs.recordings.recording import MOST_TICKS, RecordingError, load_recording
 from tempest_agent.envs.archives import ArchiveError, read_arrays
 from tempest_agent.errors import UserError
-from tempest_agent.evaluation import Games
-from tempest_agent.players import find_player
-from tempest_agent.recorder import Recorder
+from tempest_agent.evaluation.games import Games
+from tempest_agent.evaluation.players import find_player
+from tempest_agent.demonstrations.recorder import Recorder
 
 RECORDING = Path(__file__).parent / "data" / "recordings" / "level01_random_101.npz"
 
@@ -315,8 +315,8 @@ def bomb(path: Path, name: str, size: int, declared: int | None = None) -> None:
 _LIMITED = """
 import resource, sys
 from pathlib import Path
-from tempest_agent.agent.checkpoint import read_checkpoint, read_replay
-from tempest_agent.envs.arcade.recording import load_recording
+from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint, read_replay
+from tempest_agent.envs.recordings.recording import load_recording
 from tempest_agent.errors import UserError
 used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**26, used + 2**26))

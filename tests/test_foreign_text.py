@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from tempest_agent.cli import cli
 from tempest_agent.config import Config, ConfigError, apply_overrides, from_dict, load_config
 from tempest_agent.config import settings as all_settings
-from tempest_agent.config.yaml_text import parse_yaml
+from tempest_agent.config.yaml_files import parse_yaml
 from tempest_agent.errors import LONGEST_MESSAGE, UserError
-from tempest_agent.guard_log import read_events
-from tempest_agent.metrics_log import CsvLog
-from tempest_agent.plots import read_curves
-from tempest_agent.regular_files import read_json, read_regular, read_table
+from tempest_agent.stability.guard_log import read_events
+from tempest_agent.runs.metrics_log import CsvLog
+from tempest_agent.plots.training_curves import read_curves
+from tempest_agent.files.regular_files import read_json, read_regular, read_table
 from tempest_agent.sweep.plan import keep_plan, load_variants, make_plan
 
 BOMB = "v: [&a [x,x,x,x,x,x,x,x,x,x],&b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a],&c [*b,*b,*b,*b,*b,*b]]\n"
@@ -245,7 +245,7 @@ FIGURES = st.sampled_from(["nan", "inf", "-inf", "1e308", "-1e308", "0", "1", "1
 
 @given(st.lists(st.lists(FIGURES, min_size=8, max_size=8), min_size=4, max_size=8))
 def test_figures_of_any_size_are_diagnosed(rows: list[list[str]]) -> None:
-    from tempest_agent.diagnosis import examine
+    from tempest_agent.stability.diagnosis import examine
 
     names = ("updates", "loss", "q_mean", "q_max", "grad_norm", "reward_agent", "return_bound",
              "target_age")  # fmt: skip

@@ -10,8 +10,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tempest_agent.agent import fused_layers
-from tempest_agent.agent.networks import MlpEncoder
+from tempest_agent.agent.networks import fused_layers
+from tempest_agent.agent.networks.q_network import MlpEncoder
 
 
 @pytest.fixture(autouse=True)

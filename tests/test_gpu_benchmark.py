@@ -13,7 +13,7 @@ import pytest
 import torch
 from hybrid_bandit import LAYOUT, random_batch
 
-from tempest_agent.agent.learner import Learner
+from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.config import load_config
 
 SCRIPT = Path(__file__).parent.parent / "benchmarks" / "learner_gpu.py"

@@ -12,11 +12,11 @@ import pytest
 import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
 
-from tempest_agent.agent.guard import EXHAUSTED, OVER, REMEDY, SYMPTOM, UNDONE, Event, Guard
-from tempest_agent.agent.remedies import Remedies
-from tempest_agent.agent.series import Facts, Series
-from tempest_agent.agent.symptoms import DISEASES, detect
-from tempest_agent.agent.trainer import Trainer
+from tempest_agent.stability.guard import EXHAUSTED, OVER, REMEDY, SYMPTOM, UNDONE, Event, Guard
+from tempest_agent.stability.remedies import Remedies
+from tempest_agent.stability.metric_history import Facts, Series
+from tempest_agent.stability.symptoms import DISEASES, detect
+from tempest_agent.training.trainer import Trainer
 from tempest_agent.config import Config, GuardConfig, load_config
 
 HEALTHY = {

@@ -15,8 +15,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from target_game import TargetGame
 
 from tempest_agent import HybridDQN
-from tempest_agent.agent.arguments import base_config
-from tempest_agent.agent.guard import SYMPTOM, Event, Guard
+from tempest_agent.agent.dqn.sb3_arguments import base_config
+from tempest_agent.stability.guard import SYMPTOM, Event, Guard
 from tempest_agent.config import from_dict
 
 RECORDED = Path(__file__).parent / "data" / "foreign_runs.json"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tempest_agent.agent.heap import keep_freed_memory
+from tempest_agent.agent.learner.malloc import keep_freed_memory
 
 CODE = """
 import numpy as np, resource
-from tempest_agent.agent.heap import keep_freed_memory
+from tempest_agent.agent.learner.malloc import keep_freed_memory
 kept = keep_freed_memory({})
 
 def use():

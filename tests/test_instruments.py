@@ -13,24 +13,24 @@ from fake_games import SMALL, FakeGames, FakeTeacher
 from hybrid_bandit import LAYOUT, random_batch
 from inline_engine import InlineEngine
 
-from tempest_agent import metrics_catalogue
-from tempest_agent.agent import rates as rates_module
-from tempest_agent.agent.game_history import GameHistory
-from tempest_agent.agent.games import Step
-from tempest_agent.agent.learner import Learner
-from tempest_agent.agent.metrics import Metrics
-from tempest_agent.agent.play_counts import PlayCounts
-from tempest_agent.agent.rates import Rates
-from tempest_agent.agent.replay import AGENT, EXPERT, EXPLORATION
-from tempest_agent.agent.target_network import Followers
-from tempest_agent.agent.tempest_games import TempestGames
-from tempest_agent.agent.trainer import Trainer
+from tempest_agent.runs import metrics_catalogue
+from tempest_agent.agent.collect import throughput as rates_module
+from tempest_agent.agent.collect.game_history import GameHistory
+from tempest_agent.agent.games.interface import Step
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.learner.metrics import Metrics
+from tempest_agent.agent.collect.play_counts import PlayCounts
+from tempest_agent.agent.collect.throughput import Rates
+from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION
+from tempest_agent.agent.learner.target_network import Followers
+from tempest_agent.agent.games.tempest_games import TempestGames
+from tempest_agent.training.trainer import Trainer
 from tempest_agent.config import GameConfig, apply_overrides, load_config
-from tempest_agent.distributed.games import RemoteGames
-from tempest_agent.envs.outcome import DEATH_CAUSES
-from tempest_agent.greedy_games import EVALUATED
-from tempest_agent.metrics_table import metrics_table
-from tempest_agent.statistics import least_squares_slope
+from tempest_agent.actors.remote_games import RemoteGames
+from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
+from tempest_agent.evaluation.checkpoint_games import EVALUATED
+from tempest_agent.runs.metrics_table import metrics_table
+from tempest_agent.evaluation.statistics import least_squares_slope
 
 CPU = torch.device("cpu")
 
@@ -41,7 +41,7 @@ CPU = torch.device("cpu")
 def test_the_page_is_written_from_the_catalogue() -> None:
     page = Path(__file__).parent.parent / "docs" / "metrics.md"
     assert page.read_text() == metrics_catalogue.page(), (
-        "run: python -m tempest_agent.metrics_catalogue > docs/metrics.md"
+        "run: python -m tempest_agent.runs.metrics_catalogue > docs/metrics.md"
     )
 
 

@@ -15,18 +15,18 @@ from fake_games import FakeGames, FakeTeacher
 from inline_engine import InlineEngine
 from test_distributed_games import Run, fake, fake_player, games_of, joined
 
-from tempest_agent import run_start, training
-from tempest_agent.agent.checkpoint import read_checkpoint
-from tempest_agent.agent.games_in_play import PlayFailedError
-from tempest_agent.agent.trainer import Trainer
+from tempest_agent.training import run_start, session as training
+from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
+from tempest_agent.agent.collect.source import PlayFailedError
+from tempest_agent.training.trainer import Trainer
 from tempest_agent.cli import cli
 from tempest_agent.config import Config
-from tempest_agent.distributed import games as games_module
-from tempest_agent.distributed.engine import ActorLostError, Handle, MakePlayer, Ticket
-from tempest_agent.distributed.games import RemoteGames
-from tempest_agent.distributed.order import Chunk
-from tempest_agent.distributed.pool import ActorPool
-from tempest_agent.distributed.snapshot import Snapshot
+from tempest_agent.actors import remote_games as games_module
+from tempest_agent.actors.executor import ActorLostError, Handle, MakePlayer, Ticket
+from tempest_agent.actors.remote_games import RemoteGames
+from tempest_agent.actors.messages import Chunk
+from tempest_agent.actors.pool import ActorPool
+from tempest_agent.actors.snapshot import Snapshot
 from tempest_agent.errors import UserError
 
 WAYS = {

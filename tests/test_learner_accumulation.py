@@ -11,9 +11,9 @@ import torch
 from hybrid_bandit import LAYOUT, greedy_reward, random_batch, train
 from torch import nn
 
-from tempest_agent.agent.accumulation import Accumulator
-from tempest_agent.agent.learner import Learner
-from tempest_agent.commands.tensor_memory import peak_bytes
+from tempest_agent.agent.learner.gradient_accumulation import Accumulator
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.bench.tensor_memory import peak_bytes
 from tempest_agent.config import load_config
 
 CPU = torch.device("cpu")

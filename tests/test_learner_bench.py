@@ -10,10 +10,14 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from tempest_agent.agent.learner import Learner
-from tempest_agent.agent.networks import Layout
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.cli import cli
-from tempest_agent.commands import bench_env, bench_learner, bench_replay
+from tempest_agent.bench import (
+    env as bench_env,
+    learner as bench_learner,
+    replay as bench_replay,
+)
 from tempest_agent.config import load_config
 
 

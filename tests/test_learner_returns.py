@@ -8,11 +8,11 @@ import torch
 from hybrid_bandit import LAYOUT, random_batch
 from test_replay import FEATURES, make_rows
 
-from tempest_agent.agent.learner import Learner
-from tempest_agent.agent.networks import Layout
-from tempest_agent.agent.replay import AGENT, EXPERT, EXPLORATION, ReplayBuffer
-from tempest_agent.agent.replay_storage import make_replay
-from tempest_agent.agent.retrace import (
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION, ReplayBuffer
+from tempest_agent.agent.replay.make_replay import make_replay
+from tempest_agent.agent.learner.retrace import (
     held_actions,
     knot_shares,
     nearest_index,
@@ -21,8 +21,8 @@ from tempest_agent.agent.retrace import (
     retrace,
     trace_weights,
 )
-from tempest_agent.agent.spinner import nearest_knot
-from tempest_agent.agent.targets import value_at
+from tempest_agent.agent.networks.interpolation import nearest_knot
+from tempest_agent.agent.inference.greedy import value_at
 from tempest_agent.config import ExplorationConfig, load_config
 
 CPU = torch.device("cpu")

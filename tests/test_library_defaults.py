@@ -14,7 +14,7 @@ import pytest
 from target_game import TargetGame
 
 from tempest_agent import HybridDQN
-from tempest_agent.agent.arguments import DEFAULTS, KEYS, for_steps
+from tempest_agent.agent.dqn.sb3_arguments import DEFAULTS, KEYS, for_steps
 from tempest_agent.config import Config, from_dict, load_config, settings, to_dict
 from tempest_agent.errors import UserError
 

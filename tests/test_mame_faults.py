@@ -16,13 +16,13 @@ from mame_rom.machine import machine, needs_mame, rom_set
 from processes import eventually
 from processes import process as of_number
 
-from tempest_agent.envs.game_step import LOST, RUNNING
-from tempest_agent.envs.information import MACHINE_LOST, describe_games
-from tempest_agent.envs.mame.batch import MachineLostWarning, MameBatch
+from tempest_agent.envs.engine.game_step import LOST, RUNNING
+from tempest_agent.envs.api.information import MACHINE_LOST, describe_games
+from tempest_agent.envs.mame.mame_batch import MachineLostWarning, MameBatch
 from tempest_agent.envs.mame.errors import MachineError, MameError
-from tempest_agent.envs.settings import GameSettings
-from tempest_agent.evaluation import Games, play_games
-from tempest_agent.players import find_player
+from tempest_agent.envs.engine.settings import GameSettings
+from tempest_agent.evaluation.games import Games, play_games
+from tempest_agent.evaluation.players import find_player
 
 pytestmark = needs_mame
 
@@ -57,8 +57,8 @@ def test_a_machine_that_has_not_reached_the_bridge_ends_with_its_parent(
     program.chmod(0o755)
     code = (
         "import sys, time\n"
-        "from tempest_agent.envs.mame.machine import MameMachine\n"
-        "from tempest_agent.envs.mame.options import MameOptions\n"
+        "from tempest_agent.envs.mame.connection import MameMachine\n"
+        "from tempest_agent.envs.mame.mame_options import MameOptions\n"
         "machine = MameMachine(MameOptions(sys.argv[1], mame_path=sys.argv[2]), 'tempest1')\n"
         "print(machine.pid, flush=True)\n"
         "time.sleep(60)\n"
@@ -189,9 +189,9 @@ import os, signal, sys, time
 # A shell starts its background jobs with the signal of Ctrl-C ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
-from tempest_agent.envs.mame.batch import MameBatch
-from tempest_agent.envs.mame.options import MameOptions
-from tempest_agent.envs.settings import GameSettings
+from tempest_agent.envs.mame.mame_batch import MameBatch
+from tempest_agent.envs.mame.mame_options import MameOptions
+from tempest_agent.envs.engine.settings import GameSettings
 batch = MameBatch(1, GameSettings(skip_idle=False), MameOptions(sys.argv[1], strict_roms=False))
 if sys.argv[2] != "starting":
     batch.reset(seeds=0)

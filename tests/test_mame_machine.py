@@ -31,25 +31,25 @@ from mame_rom.program import (
 )
 from numpy.typing import NDArray
 
-from tempest_agent import players
-from tempest_agent.agent.tempest_games import TempestGames
+from tempest_agent.evaluation import players
+from tempest_agent.agent.games.tempest_games import TempestGames
 from tempest_agent.cli import cli
 from tempest_agent.config import GameConfig
-from tempest_agent.envs.arcade import memory as m
-from tempest_agent.envs.arcade.compiled import kernel
-from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, draw
-from tempest_agent.envs.arcade.recording import load_recording
-from tempest_agent.envs.arcade.verify import verify_recording
-from tempest_agent.envs.batch import GameBatch
-from tempest_agent.envs.game_step import TERMINATED, TRUNCATED
+from tempest_agent.envs.machine import memory as m
+from tempest_agent.envs.machine.compiled import kernel
+from tempest_agent.envs.machine.randomness import STREAM_DTYPE, draw
+from tempest_agent.envs.recordings.recording import load_recording
+from tempest_agent.envs.recordings.verify import verify_recording
+from tempest_agent.envs.engine.batch import GameBatch
+from tempest_agent.envs.engine.game_step import TERMINATED, TRUNCATED
 from tempest_agent.envs.mame import process, protocol
-from tempest_agent.envs.mame.batch import MameBatch
+from tempest_agent.envs.mame.mame_batch import MameBatch
 from tempest_agent.envs.mame.errors import MachineError, MameError
 from tempest_agent.envs.mame.roms import find_rom_set
-from tempest_agent.envs.settings import GameSettings
+from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.errors import UserError
-from tempest_agent.evaluation import Games
-from tempest_agent.players import RandomGames
+from tempest_agent.evaluation.games import Games
+from tempest_agent.evaluation.players import RandomGames
 
 pytestmark = needs_mame
 
@@ -231,7 +231,7 @@ def test_options_start_the_game_that_the_simulator_starts(
 def test_a_switch_that_does_not_turn_is_noticed(
     roms: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tempest_agent.envs.mame.batch.switches", lambda _option: b"")
+    monkeypatch.setattr("tempest_agent.envs.mame.mame_batch.switches", lambda _option: b"")
     options = machine(roms, max_restarts=0)
     with (
         MameBatch(1, GameSettings(lives=5), options) as batch,
@@ -626,9 +626,9 @@ def test_play_shows_the_same_game(roms: Path) -> None:
 
 
 def test_bench_measures_the_bridge(roms: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempest_agent.commands.bench_mame.TICKS", 30)
-    monkeypatch.setattr("tempest_agent.commands.bench_mame.ROUNDS", 1)
-    monkeypatch.setattr("tempest_agent.commands.bench_mame.STATE_LOADS", 1)
+    monkeypatch.setattr("tempest_agent.bench.mame.TICKS", 30)
+    monkeypatch.setattr("tempest_agent.bench.mame.ROUNDS", 1)
+    monkeypatch.setattr("tempest_agent.bench.mame.STATE_LOADS", 1)
     command = ["bench", "env", "--backend", "mame", "--rom-path", str(roms), "--any-roms"]
     result = CliRunner().invoke(cli, [*command, "--json"])
     assert result.exit_code == 0, result.output

@@ -20,10 +20,10 @@ from mame_rom.assembler import assemble
 from numpy.typing import NDArray
 
 from tempest_agent.envs.mame import protocol
-from tempest_agent.envs.mame.batch import MachineLostWarning, MameBatch
+from tempest_agent.envs.mame.mame_batch import MachineLostWarning, MameBatch
 from tempest_agent.envs.mame.errors import MachineError, MameError
-from tempest_agent.envs.mame.machine import MameMachine, converse
-from tempest_agent.envs.mame.options import ROM_SETS, MameOptions, find_mame
+from tempest_agent.envs.mame.connection import MameMachine, converse
+from tempest_agent.envs.mame.mame_options import ROM_SETS, MameOptions, find_mame
 from tempest_agent.envs.mame.protocol import Dialogue, Frame, Hello, ProtocolError, Trouble
 from tempest_agent.envs.mame.recorder import HELD, SAMPLE, _obey
 from tempest_agent.envs.mame.roms import find_rom_set, make_home, rom_folders
@@ -430,7 +430,7 @@ def test_no_mame(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(MameError, match="no executable file"):
         find_mame(tmp_path / "mame")
     monkeypatch.setattr(
-        "tempest_agent.envs.mame.options._USUAL_FOLDERS", (str(tmp_path / "games"),)
+        "tempest_agent.envs.mame.mame_options._USUAL_FOLDERS", (str(tmp_path / "games"),)
     )
     monkeypatch.setenv("PATH", str(tmp_path))
     for chosen, expected in ((None, r"not installed.*apt-get install mame"), ("mame", "'mame' is")):

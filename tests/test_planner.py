@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.compiled import kernel
-from tempest_agent.envs.arcade.memory import RAM_DTYPE, STATE_PLAY, STATE_WARP, as_bytes
-from tempest_agent.envs.arcade.options import Options
-from tempest_agent.envs.arcade.randomness import STREAM_DTYPE, new_streams
+from tempest_agent.envs.machine.compiled import kernel
+from tempest_agent.envs.machine.memory import RAM_DTYPE, STATE_PLAY, STATE_WARP, as_bytes
+from tempest_agent.envs.machine.options import Options
+from tempest_agent.envs.machine.randomness import STREAM_DTYPE, new_streams
 from tempest_agent.experts import Budget, Planner, ScriptedExpert, make_teacher
 from tempest_agent.experts.arena import play_games, start_batch, tick_batch
-from tempest_agent.experts.scripted import reseed
+from tempest_agent.experts.scripted.expert import reseed
 
 SMALL = Budget(horizon=8, streams=1)
 

@@ -18,12 +18,12 @@ import pytest
 import ray
 from click.testing import CliRunner
 
-from tempest_agent import ray_cluster
+from tempest_agent.ray_support import cluster as ray_cluster
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
-from tempest_agent.distributed.games import remote_games
+from tempest_agent.actors.remote_games import remote_games
 from tempest_agent.errors import UserError
-from tempest_agent.ray_cluster import connect, require_listening
+from tempest_agent.ray_support.cluster import connect, require_listening
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ ALONE = """
 import json, os, pathlib, sys
 sys.path.insert(0, sys.argv[1])
 from processes import below, listening, process
-from tempest_agent.ray_cluster import LOCAL, connect, import_ray
+from tempest_agent.ray_support.cluster import LOCAL, connect, import_ray
 ray = import_ray("a test needs", "nothing")
 connect(ray, LOCAL, 80 * 2**20)
 

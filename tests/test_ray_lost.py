@@ -15,8 +15,8 @@ from processes import Process, below, eventually
 from ray.cluster_utils import Cluster
 from ray_pools import STORE
 
-from tempest_agent.agent.trainer import Trainer
-from tempest_agent.distributed.games import RemoteGames
+from tempest_agent.training.trainer import Trainer
+from tempest_agent.actors.remote_games import RemoteGames
 
 TRAIN = """
 from tempest_agent import ray_watch
@@ -30,7 +30,7 @@ sys.path.insert(0, sys.argv[1])
 from tempest_agent import ray_watch
 ray_watch.HEAD_GRACE = 2.0
 from tempest_agent.errors import UserError
-from tempest_agent.sweep.ray_tasks import RayTasks
+from tempest_agent.sweep.ray_executor import RayTasks
 from test_sweep_ray import SAVES, Steps
 task = Steps(pathlib.Path.cwd(), "runs", SAVES)
 try:
@@ -46,7 +46,7 @@ sys.path.insert(0, sys.argv[1])
 import ray_players
 from processes import below
 from ray_pools import make_order, pool_of
-from tempest_agent.agent.games_in_play import PlayFailedError
+from tempest_agent.agent.collect.source import PlayFailedError
 pool = pool_of(ray_players.HonestPlayer, 1, max_restarts=1000)
 pool.next_round(make_order)
 for each in below(os.getpid()):

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from tempest_agent.errors import UserError
-from tempest_agent.ray_cluster import LOGS
-from tempest_agent.ray_watch import RayWatch, failing_as, head_at, raylet_at
+from tempest_agent.ray_support.cluster import LOGS
+from tempest_agent.ray_support.watch import RayWatch, failing_as, head_at, raylet_at
 
 HEAD, RAYLET = "host:6379", "here:10001"
 

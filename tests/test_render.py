@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade import data as arcade_data
-from tempest_agent.envs.arcade.memory import (
+from tempest_agent.envs.machine.memory import (
     FLIPPER,
     FUSEBALL,
     KIND_FLIPPING,

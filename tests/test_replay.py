@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tempest_agent.agent.replay import (
+from tempest_agent.agent.replay.buffer import (
     AGENT,
     EXPERT,
     EXPLORATION,

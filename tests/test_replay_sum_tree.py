@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tempest_agent.agent.sum_tree import SumTree
+from tempest_agent.agent.replay.sum_tree import SumTree
 
 
 class FixedDraws:

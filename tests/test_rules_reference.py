@@ -18,8 +18,8 @@ from reference import scenarios
 from reference.compare import Pair
 from reference.machine import Machine
 
-from tempest_agent.envs.arcade import memory
-from tempest_agent.envs.arcade.recording import NOT_READ, Recording, load_recording
+from tempest_agent.envs.machine import memory
+from tempest_agent.envs.recordings.recording import NOT_READ, Recording, load_recording
 
 RECORDINGS = [
     path

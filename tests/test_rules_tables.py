@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 from reference.stage import AT_START_OF_FLIP, PROGRAM, Stage
 
-from tempest_agent.envs.arcade import memory as m
-from tempest_agent.envs.arcade import programs
+from tempest_agent.envs.machine import memory as m
+from tempest_agent.envs.machine import programs
 
 FLIP_STEPS = {
     1: "7 7 7 7 7 7 7 7 7 7 7 7 7 7 7 7", 2: "8 8 4 8 8 8 4 8 8 8 4 8 8 8 4 8",

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tempest_agent import run_lock
+from tempest_agent.runs import lock as run_lock
 from tempest_agent.errors import UserError
-from tempest_agent.run_lock import RunLock
+from tempest_agent.runs.lock import RunLock
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from tempest_agent.run_lock import RunLock
+from tempest_agent.runs.lock import RunLock
 lock = RunLock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)

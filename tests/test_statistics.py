@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tempest_agent.statistics import (
+from tempest_agent.evaluation.statistics import (
     bootstrap_interval,
     improvement_interval,
     interquartile_mean,

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tempest_agent.envs import threads
-from tempest_agent.envs.batch import GameBatch
-from tempest_agent.envs.settings import GameSettings
-from tempest_agent.envs.step_kernels import ENDED
+from tempest_agent.envs.engine import threads
+from tempest_agent.envs.engine.batch import GameBatch
+from tempest_agent.envs.engine.settings import GameSettings
+from tempest_agent.envs.engine.step_kernels import ENDED
 
 
 def thread_count() -> int:

@@ -10,13 +10,20 @@ import torch
 from click.testing import CliRunner
 from fake_games import SMALL, FakeGames, FakeTeacher
 
-from tempest_agent.agent.checkpoint import read_checkpoint
-from tempest_agent.agent.trainer import Trainer
+from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
+from tempest_agent.training.trainer import Trainer
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
 from tempest_agent.errors import UserError
-from tempest_agent.study import BARE, RESCUE, VARIANTS, Variant, run_study, settings_of
-from tempest_agent.study_figure import draw
+from tempest_agent.sweep.stability_study import (
+    BARE,
+    RESCUE,
+    VARIANTS,
+    Variant,
+    run_study,
+    settings_of,
+)
+from tempest_agent.plots.study import draw
 
 
 def test_the_study_changes_what_it_says() -> None:

@@ -15,8 +15,8 @@ from processes import eventually, process
 
 from tempest_agent.config import load_config
 from tempest_agent.errors import UserError
-from tempest_agent.run_lock import RunLock
-from tempest_agent.sweep.engine import Command, LocalProcesses, Task
+from tempest_agent.runs.lock import RunLock
+from tempest_agent.sweep.executor import Command, LocalProcesses, Task
 from tempest_agent.sweep.plan import make_plan
 from tempest_agent.sweep.runs import SweepRun, last_words, runs_of
 

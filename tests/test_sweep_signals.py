@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from tempest_agent.cli import cli
-from tempest_agent.sweep import ray_tasks
+from tempest_agent.sweep import ray_executor as ray_tasks
 
 
 class Interrupted:

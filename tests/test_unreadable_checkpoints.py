@@ -15,7 +15,7 @@ import torch
 from click.testing import CliRunner
 from fake_games import SMALL, FakeGames, FakeTeacher
 
-from tempest_agent.agent.checkpoint import (
+from tempest_agent.agent.checkpoints.checkpoint_files import (
     DamagedCheckpointError,
     newest_checkpoint,
     read_checkpoint,
@@ -24,13 +24,13 @@ from tempest_agent.agent.checkpoint import (
     write_checkpoint,
     write_replay,
 )
-from tempest_agent.agent.run_checkpoints import read_good
-from tempest_agent.agent.trainer import Trainer
+from tempest_agent.agent.checkpoints.run_checkpoints import read_good
+from tempest_agent.training.trainer import Trainer
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
 from tempest_agent.errors import UserError
-from tempest_agent.run_directory import record_start, set_aside
-from tempest_agent.system_errors import machine_failure
+from tempest_agent.runs.directory import record_start, set_aside
+from tempest_agent.files.system_errors import machine_failure
 
 
 def failing(error: Exception) -> Callable[..., NoReturn]:

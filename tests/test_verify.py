@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tempest_agent.envs.arcade import memory as m
-from tempest_agent.envs.arcade.recording import RecordingError, load_recording
-from tempest_agent.envs.arcade.verify import verify_files, verify_recording
+from tempest_agent.envs.machine import memory as m
+from tempest_agent.envs.recordings.recording import RecordingError, load_recording
+from tempest_agent.envs.recordings.verify import verify_files, verify_recording
 
 RECORDINGS = sorted((Path(__file__).parent / "data" / "recordings").glob("*.npz"))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .compiled import int64, rule
+from tempest_agent.envs.machine.compiled import int64, rule
 from .level_select import FREE_PLAY_DEMO, FREE_PLAY_DEMO_MASK
-from .memory import (
+from tempest_agent.envs.machine.memory import (
     BOTTOM_DEPTH,
     BUTTON_START_1,
     BUTTON_START_2,

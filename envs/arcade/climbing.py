@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .compiled import int64, rule
+from tempest_agent.envs.machine.compiled import int64, rule
 from .flips import aim, chase, start_roll, toggle_vertical
 from .kills import split_tanker
-from .memory import (
+from tempest_agent.envs.machine.memory import (
     BOTTOM_DEPTH,
     CARGO_MASK,
     ENEMY_SLOTS,
@@ -20,8 +20,8 @@ from .memory import (
     Ram,
 )
 from .player import PICTURE_BURNT, PICTURE_ELECTRIFIED, kill_player
-from .programs import P_FUSE, P_PULSAR, P_RIM, P_STRAIGHT
-from .randomness import Source, draw
+from tempest_agent.envs.machine.programs import P_FUSE, P_PULSAR, P_RIM, P_STRAIGHT
+from tempest_agent.envs.machine.randomness import Source, draw
 from .spawn import CARGO_KIND, SPLIT_NEAR_RIM
 
 BELOW_BOTTOM = 0xF2

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .compiled import int64, rule
+from tempest_agent.envs.machine.compiled import int64, rule
 from .explosions import BOOM_ENEMY, start_explosion
 from .kills import shoot_enemy
-from .memory import (
+from tempest_agent.envs.machine.memory import (
     ENEMY_SHOT_SLOTS,
     ENEMY_SLOTS,
     FUSEBALL,
@@ -13,7 +13,7 @@ from .memory import (
     PLAYER_SHOT_SLOTS,
     Ram,
 )
-from .randomness import Source
+from tempest_agent.envs.machine.randomness import Source
 
 
 @rule

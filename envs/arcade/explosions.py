@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import int64, rule
-from .memory import BOOM_SLOTS, Ram, byte_table
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import BOOM_SLOTS, Ram, byte_table
 
 BOOM_ENEMY = 0
 BOOM_PLAYER = 1

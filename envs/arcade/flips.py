@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .compiled import int64, rule
-from .memory import (
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import (
     FLAG_MOVING_DOWN,
     FUSEBALL,
     KIND_CCW,
@@ -11,7 +11,7 @@ from .memory import (
     KIND_MASK,
     Ram,
 )
-from .programs import P_FUSE_ROLL
+from tempest_agent.envs.machine.programs import P_FUSE_ROLL
 
 FUSE_AT_REST = 0x20
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import int64, rule
+from tempest_agent.envs.machine.compiled import int64, rule
 from .explosions import BOOM_ENEMY, BOOM_FUSEBALL_250, start_explosion
-from .memory import (
+from tempest_agent.envs.machine.memory import (
     CARGO_MASK,
     FUSEBALL,
     KIND_CCW,
@@ -15,7 +15,7 @@ from .memory import (
     Ram,
     byte_table,
 )
-from .randomness import Source, draw
+from tempest_agent.envs.machine.randomness import Source, draw
 from .score import add_points
 from .spawn import CARGO_KIND, create_split_child
 

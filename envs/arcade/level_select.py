@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import tables as t
-from .compiled import int64, rule
-from .memory import (
+from tempest_agent.envs.machine import tables as t
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import (
     BUTTON_FIRE,
     BUTTON_START_1,
     BUTTON_START_2,
@@ -13,7 +13,7 @@ from .memory import (
     STATE_NEW_LIFE,
     Ram,
 )
-from .randomness import Source
+from tempest_agent.envs.machine.randomness import Source
 from .setup import (
     reset_superzapper,
     set_up_approach,

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from . import memory as m
-from . import tables as t
-from .compiled import int64, kernel, rule
+from tempest_agent.envs.machine import memory as m
+from tempest_agent.envs.machine import tables as t
+from tempest_agent.envs.machine.compiled import int64, kernel, rule
 from .explosions import BOOM_GRAB
-from .memory import Ram
-from .programs import IS_STEP
+from tempest_agent.envs.machine.memory import Ram
+from tempest_agent.envs.machine.programs import IS_STEP
 
 PLAYED_STATES = (
     m.STATE_NEW_GAME,

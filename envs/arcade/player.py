@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from .collisions import collide_shot
-from .compiled import int64, rule
+from tempest_agent.envs.machine.compiled import int64, rule
 from .explosions import BOOM_GRAB, BOOM_PLAYER, start_explosion
-from .inputs import SPINNER_MAX
-from .memory import BUTTON_FIRE, PLAYER_SHOT_SLOTS, Ram
-from .randomness import Source
+from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.memory import BUTTON_FIRE, PLAYER_SHOT_SLOTS, Ram
+from tempest_agent.envs.machine.randomness import Source
 
 OPEN_RIM_END = 0xEF
 """Last position along the rim of an open well (lane 14)."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .compiled import int64, rule
-from .memory import MODE_IN_GAME, Ram
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import MODE_IN_GAME, Ram
 
 SCORE_WRAP = 1_000_000
 LIVES_MAX = 6

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .compiled import int64, rule
-from .memory import (
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import (
     BOTTOM_DEPTH,
     ENEMY_SHOT_SLOTS,
     ENEMY_SLOTS,
@@ -14,7 +14,7 @@ from .memory import (
     byte_table,
 )
 from .player import PICTURE_SHOT, kill_player, player_alive
-from .randomness import Source, draw
+from tempest_agent.envs.machine.randomness import Source, draw
 from .score import add_points
 
 SHOT_SPEED = 9

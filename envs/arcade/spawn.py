@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .compiled import int64, rule
-from .memory import (
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import (
     BOTTOM_DEPTH,
     CARGO_MASK,
     ENEMY_SLOTS,
@@ -17,8 +17,8 @@ from .memory import (
     Ram,
     byte_table,
 )
-from .programs import P_FUSE, P_PULSAR, P_SPIKER, P_STRAIGHT
-from .randomness import Source, draw
+from tempest_agent.envs.machine.programs import P_FUSE, P_PULSAR, P_SPIKER, P_STRAIGHT
+from tempest_agent.envs.machine.randomness import Source, draw
 
 CARGO_KIND = byte_table([FLIPPER, FLIPPER, PULSAR, FUSEBALL], FLIPPER)
 """Kind that cargo 1, 2 or 3 releases."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .compiled import int64, rule
-from .memory import Ram
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import Ram
 
 GROWING = 0xFF
 FAR_PLANE = 0xF0

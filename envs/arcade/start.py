@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from .compiled import clear, kernel
+from tempest_agent.envs.machine.compiled import clear, kernel
 from .level_select import choose_level, new_game
-from .memory import MODE_IN_GAME, MODE_RUNNING, STATE_NEW_GAME, STATE_PLAY, Ram
-from .randomness import Source
+from tempest_agent.envs.machine.memory import (
+    MODE_IN_GAME,
+    MODE_RUNNING,
+    STATE_NEW_GAME,
+    STATE_PLAY,
+    Ram,
+)
+from tempest_agent.envs.machine.randomness import Source
 from .tick import tick
 
 ONE_COIN_ONE_CREDIT = 0x02

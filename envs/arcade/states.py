@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from . import tables as t
-from .compiled import int64, rule
-from .memory import (
+from tempest_agent.envs.machine import tables as t
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import (
     RIM_DEPTH,
     STATE_HIGH_SCORE_CHECK,
     STATE_LEVEL_ENTRY,
@@ -15,7 +15,7 @@ from .memory import (
     Ram,
 )
 from .player import move_player
-from .randomness import Source
+from tempest_agent.envs.machine.randomness import Source
 from .score import add_start_bonus
 from .setup import set_up_life, set_up_wave
 

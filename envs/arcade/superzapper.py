@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from .compiled import int64, rule
+from tempest_agent.envs.machine.compiled import int64, rule
 from .kills import zap_enemy
-from .memory import BUTTON_ZAP, ENEMY_SLOTS, MODE_IN_GAME, Ram, byte_table
+from tempest_agent.envs.machine.memory import (
+    BUTTON_ZAP,
+    ENEMY_SLOTS,
+    MODE_IN_GAME,
+    Ram,
+    byte_table,
+)
 from .player import player_alive
-from .randomness import Source
+from tempest_agent.envs.machine.randomness import Source
 
 ZAPS_PER_WAVE = 2
 _TICKS = byte_table([0, 0x13, 5], 0)

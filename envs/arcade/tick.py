@@ -6,12 +6,12 @@ image already (``inputs.set_inputs``); ``source`` gives the random bytes.
 
 from __future__ import annotations
 
-from . import memory as m
-from .compiled import kernel, rule
+from tempest_agent.envs.machine import memory as m
+from tempest_agent.envs.machine.compiled import kernel, rule
 from .level_select import level_select, new_game
-from .memory import Ram
+from tempest_agent.envs.machine.memory import Ram
 from .play import play
-from .randomness import Source
+from tempest_agent.envs.machine.randomness import Source
 from .star_field import step_star_field
 from .states import end_life, end_wave, level_entry, new_life, new_life_2, pause
 from .warp import warp

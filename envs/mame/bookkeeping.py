@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arcade.compiled import kernel
-from ..arcade.player import player_alive
-from ..arcade.randomness import draw
-from ..arcade.score import score_of
-from ..arcade.start import set_up_game
-from ..controls import needs_no_input
-from ..game_step import (
+from tempest_agent.envs.machine.compiled import kernel
+from tempest_agent.envs.arcade.player import player_alive
+from tempest_agent.envs.machine.randomness import draw
+from tempest_agent.envs.arcade.score import score_of
+from tempest_agent.envs.arcade.start import set_up_game
+from tempest_agent.envs.game_state.controls import needs_no_input
+from tempest_agent.envs.engine.game_step import (
     begin_record,
     begin_step,
     choose_options,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..messages import printable
+from tempest_agent.envs.messages import printable
 
 WORDS_MAX = 500
 """Characters of what a program has printed that a message repeats."""

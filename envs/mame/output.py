@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..messages import shown
+from tempest_agent.envs.messages import shown
 from .errors import MameError
 
 _PART = 1 << 16

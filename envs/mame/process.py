@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 
 from .errors import MachineError, MameError
-from .options import MameOptions, find_mame
+from .mame_options import MameOptions, find_mame
 from .output import Words
 from .roms import make_home, rom_folders
 

@@ -22,8 +22,8 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arcade.memory import BUTTON_FIRE, BUTTON_ZAP, RAM_SIZE
-from ..messages import printable, shown
+from tempest_agent.envs.machine.memory import BUTTON_FIRE, BUTTON_ZAP, RAM_SIZE
+from tempest_agent.envs.messages import printable, shown
 
 PROTOCOL = 1
 MAGIC = b"TPST"

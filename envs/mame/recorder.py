@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arcade import memory as m
-from ..arcade.recording import NOT_READ
-from ..settings import GameSettings
+from tempest_agent.envs.machine import memory as m
+from tempest_agent.envs.recordings.recording import NOT_READ
+from tempest_agent.envs.engine.settings import GameSettings
 from . import protocol
-from .batch import MameBatch
-from .game import GAME_STATE, switches
-from .machine import MameMachine
-from .options import MameOptions
+from .mame_batch import MameBatch
+from .game_start import GAME_STATE, switches
+from .connection import MameMachine
+from .mame_options import MameOptions
 from .protocol import ENTRY_DTYPE, Frame
 
 FORMAT = 1

@@ -8,9 +8,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from ..messages import printable, shown
+from tempest_agent.envs.messages import printable, shown
 from .errors import MameError
-from .options import ROM_SETS, MameOptions, find_mame
+from .mame_options import ROM_SETS, MameOptions, find_mame
 from .output import ask
 
 ARCHIVES = (".zip", ".7z")

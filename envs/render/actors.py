@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.memory import (
+from tempest_agent.envs.machine.memory import (
     BOTTOM_DEPTH,
     FLIPPER,
     FUSEBALL,

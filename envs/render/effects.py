@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tempest_agent.envs.arcade.memory import Ram
+from tempest_agent.envs.machine.memory import Ram
 
 from . import palette, shapes
 from .actors import lane_middle

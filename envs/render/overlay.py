@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.memory import (
+from tempest_agent.envs.machine.memory import (
     MODE_IN_GAME,
     STATE_END_GAME,
     STATE_FIREWORK,

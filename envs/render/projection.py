@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.memory import Ram
+from tempest_agent.envs.machine.memory import Ram
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tempest_agent.envs.arcade.memory import (
+from tempest_agent.envs.machine.memory import (
     BOTTOM_DEPTH,
     KIND_FLIPPING,
     KIND_MASK,

@@ -7,13 +7,13 @@ from typing import Any, TypedDict
 
 import click
 
-from tempest_agent.commands.machine import (
+from tempest_agent.commands.options.backend import (
     backend_option,
     introduce_machine,
     machine_errors,
     machine_from,
 )
-from tempest_agent.commands.output import (
+from tempest_agent.commands.options.output import (
     json_option,
     only_results_on_stdout,
     print_json,
@@ -64,7 +64,7 @@ def bench(target: str, backend: str, as_json: bool, **machine_options: Any) -> N
         introduce_machine(machine)
     with only_results_on_stdout(), machine_errors():
         if machine is not None:
-            figures: dict[str, Figure] = import_module("tempest_agent.commands.bench_mame").measure(
+            figures: dict[str, Figure] = import_module("tempest_agent.bench.mame").measure(
                 machine
             )
         else:

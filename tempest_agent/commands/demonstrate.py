@@ -9,8 +9,12 @@ from typing import Any
 
 import click
 
-from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
-from tempest_agent.commands.parameters import (
+from tempest_agent.commands.options.output import (
+    json_option,
+    only_results_on_stdout,
+    print_json,
+)
+from tempest_agent.commands.options.types import (
     COUNT,
     PLAYERS,
     bonus_life_option,
@@ -52,10 +56,10 @@ def demonstrate(
     the games that are complete. `train --set replay.demonstrations=NAME` begins with them.
     """
     with only_results_on_stdout():
-        from tempest_agent.evaluation import Games
-        from tempest_agent.players import find_player
-        from tempest_agent.progress import Progress
-        from tempest_agent.recorder import Recorder
+        from tempest_agent.evaluation.games import Games
+        from tempest_agent.evaluation.players import find_player
+        from tempest_agent.console.progress import Progress
+        from tempest_agent.demonstrations.recorder import Recorder
 
         games = Games(episodes, seed, level, max_ticks, input_delay, bonus_life)
         recorder = Recorder(find_player(policy), games, dataset, force)

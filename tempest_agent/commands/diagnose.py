@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
-from tempest_agent.commands.parameters import PATH
+from tempest_agent.commands.options.output import (
+    json_option,
+    only_results_on_stdout,
+    print_json,
+)
+from tempest_agent.commands.options.types import PATH
 from tempest_agent.errors import printable
 
 if TYPE_CHECKING:
-    from tempest_agent.diagnosis import Diagnosis
+    from tempest_agent.stability.diagnosis import Diagnosis
 
 WIDTH = 88
 
@@ -27,7 +31,7 @@ def diagnose(run_dir: Path, as_json: bool) -> None:
     The run may be finished, running or broken off. The exit code is 0 whatever is found.
     """
     with only_results_on_stdout():
-        from tempest_agent.diagnosis import diagnose as examine_run
+        from tempest_agent.stability.diagnosis import diagnose as examine_run
 
         diagnosis = examine_run(run_dir)
     if as_json:

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tempest_agent.commands.machine import (
+from tempest_agent.commands.options.backend import (
     backend_option,
     introduce_machine,
     machine_errors,
     machine_from,
 )
-from tempest_agent.commands.output import (
+from tempest_agent.commands.options.output import (
     json_option,
     only_results_on_stdout,
     print_columns,
     print_json,
     print_table,
 )
-from tempest_agent.commands.parameters import (
+from tempest_agent.commands.options.types import (
     COUNT,
     PATH,
     PLAYERS,
@@ -38,8 +38,8 @@ from tempest_agent.commands.parameters import (
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
-    from tempest_agent.evaluation import Games, Outcomes
-    from tempest_agent.players import PlayerChoice
+    from tempest_agent.evaluation.games import Games, Outcomes
+    from tempest_agent.evaluation.players import PlayerChoice
 
 
 @click.command("eval")
@@ -99,8 +99,8 @@ def evaluate(
     several = len(policies) * len(levels) > 1
     try:
         with only_results_on_stdout(), machine_errors():
-            from tempest_agent.evaluation import Games
-            from tempest_agent.plots import require_picture
+            from tempest_agent.evaluation.games import Games
+            from tempest_agent.plots.training_curves import require_picture
 
             machine = machine_from(backend, **machine_options)
             if machine is not None:
@@ -134,7 +134,7 @@ def evaluate(
 
 def _players(names: Sequence[str]) -> list[PlayerChoice]:
     """The players of these names, all of them checked before the first one plays."""
-    from tempest_agent.players import find_player
+    from tempest_agent.evaluation.players import find_player
 
     players = [find_player(name) for name in names]
     found = [player.name for player in players]
@@ -161,8 +161,8 @@ def _play(
 
     What breaks them off leaves the figures of the games that are complete, if any.
     """
-    from tempest_agent.evaluation import joined, play_games
-    from tempest_agent.progress import Progress
+    from tempest_agent.evaluation.games import joined, play_games
+    from tempest_agent.console.progress import Progress
 
     began = time.monotonic()
     complete: list[Outcomes] = []
@@ -193,7 +193,7 @@ def _result(
     player: PlayerChoice, games: Games, outcomes: Outcomes, seconds: float
 ) -> dict[str, Any]:
     """What ``outcomes`` say as plain types: the JSON object of one evaluation."""
-    from tempest_agent.evaluation import summary
+    from tempest_agent.evaluation.games import summary
 
     repeated = outcomes.repeated
     if repeated:
@@ -224,8 +224,8 @@ def _result(
 
 
 def _draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
-    from tempest_agent.comparison_plot import comparison_figure
-    from tempest_agent.plots import save_figure
+    from tempest_agent.plots.comparison import comparison_figure
+    from tempest_agent.plots.training_curves import save_figure
 
     save_figure(comparison_figure(results), path, "--plot")
     click.echo(f"plot: {path}", err=True)
@@ -233,7 +233,7 @@ def _draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 def _print_results(results: Sequence[dict[str, Any]], several: bool, as_json: bool) -> None:
     """Print one evaluation as it is, ``several`` with their comparison."""
-    from tempest_agent.comparison import compare
+    from tempest_agent.evaluation.comparison import compare
 
     if not several:
         if as_json:
@@ -295,7 +295,7 @@ def _title(result: dict[str, Any]) -> str:
 
 
 def _rows(result: dict[str, Any]) -> list[tuple[str, str]]:
-    from tempest_agent.progress import speed
+    from tempest_agent.console.progress import speed
 
     low, high = result["score_iqm_ci95"]
     deaths = [f"{cause} {n:,}" for cause, n in result["deaths"].items() if n]

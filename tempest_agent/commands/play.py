@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tempest_agent.commands.machine import (
+from tempest_agent.commands.options.backend import (
     backend_option,
     introduce_machine,
     machine_errors,
     machine_from,
     require_display,
 )
-from tempest_agent.commands.parameters import (
+from tempest_agent.commands.options.types import (
     COUNT,
     PATH,
     PLAYERS,
@@ -28,9 +28,9 @@ from tempest_agent.commands.parameters import (
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
-    from tempest_agent.commands.human import Keyboard
-    from tempest_agent.envs.batch import GameBatch
-    from tempest_agent.players import PlayerChoice
+    from tempest_agent.evaluation.keyboard_player import Keyboard
+    from tempest_agent.envs.engine.batch import GameBatch
+    from tempest_agent.evaluation.players import PlayerChoice
 
 
 @click.command()
@@ -62,9 +62,9 @@ def play(
     With the same seed, level and tick limit they are the first games of `eval`. A human plays in
     a window, with the keys a and d to turn, space or f to fire, s for the superzapper.
     """
-    from tempest_agent.evaluation import Games
-    from tempest_agent.playback import play_ticks
-    from tempest_agent.progress import Progress
+    from tempest_agent.evaluation.games import Games
+    from tempest_agent.evaluation.playback import play_ticks
+    from tempest_agent.console.progress import Progress
 
     human = player == "human"
     own_window = human or (render and backend == "sim")
@@ -113,14 +113,14 @@ def _film_errors(record: Path | None) -> Iterator[None]:
 
 
 def _keyboard() -> Keyboard:
-    from tempest_agent.commands.human import HELP, Keyboard
+    from tempest_agent.evaluation.keyboard_player import HELP, Keyboard
 
     click.echo(HELP, err=True)
     return Keyboard()
 
 
 def _choice(name: str, keyboard: Keyboard | None) -> PlayerChoice:
-    from tempest_agent.players import PlayerChoice, find_player
+    from tempest_agent.evaluation.players import PlayerChoice, find_player
 
     if keyboard is not None:
         return PlayerChoice("human", lambda _numbers, _seed: keyboard)
@@ -160,7 +160,7 @@ def _audience(
 
 
 def _ending(number: int, batch: GameBatch) -> str:
-    from tempest_agent.envs.outcome import DEATH_CAUSES
+    from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 
     game = batch.games[0]
     lost = [f"{cause} {n}" for cause, n in zip(DEATH_CAUSES, game["deaths"], strict=True) if n]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tempest_agent.commands.parameters import PATH
+from tempest_agent.commands.options.types import PATH
 from tempest_agent.errors import UserError
 
 
@@ -24,7 +24,7 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
 
     Needs matplotlib: pip install 'tempest-agent[plots]'.
     """
-    from tempest_agent.plots import (
+    from tempest_agent.plots.training_curves import (
         check_format,
         figure_of,
         read_curves,

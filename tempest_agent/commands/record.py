@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from tempest_agent.commands.machine import (
+from tempest_agent.commands.options.backend import (
     introduce_machine,
     machine_errors,
     machine_from,
     rom_options,
 )
-from tempest_agent.commands.output import only_results_on_stdout
-from tempest_agent.commands.parameters import COUNT, PATH, level_option, seed_option
+from tempest_agent.commands.options.output import only_results_on_stdout
+from tempest_agent.commands.options.types import COUNT, PATH, level_option, seed_option
 from tempest_agent.errors import UserError
 
 
@@ -37,7 +37,7 @@ def record(
     `tempest-agent verify OUT.npz` then compares the simulator with it, byte by byte. A game that
     is over is followed by another one.
     """
-    from tempest_agent.envs.arcade.recording import MOST_TICKS
+    from tempest_agent.envs.recordings.recording import MOST_TICKS
 
     if out.suffix != ".npz":
         raise UserError(f"{out} is no name of a recording: end it with .npz")
@@ -52,11 +52,11 @@ def record(
     introduce_machine(machine)
     with only_results_on_stdout(), machine_errors():
         from tempest_agent.envs.mame.recorder import Recorder, RecordingBatch, write_recording
-        from tempest_agent.envs.settings import LARGEST_LIMIT
-        from tempest_agent.evaluation import Games
-        from tempest_agent.playback import play_ticks_of
-        from tempest_agent.players import find_player
-        from tempest_agent.progress import Progress
+        from tempest_agent.envs.engine.settings import LARGEST_LIMIT
+        from tempest_agent.evaluation.games import Games
+        from tempest_agent.evaluation.playback import play_ticks_of
+        from tempest_agent.evaluation.players import find_player
+        from tempest_agent.console.progress import Progress
 
         choice = find_player(policy)
         # The tick after a machine's failure would not be the one before it plus one.

@@ -7,8 +7,12 @@ from typing import Any
 
 import click
 
-from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
-from tempest_agent.commands.parameters import COUNT, PATH, SEED
+from tempest_agent.commands.options.output import (
+    json_option,
+    only_results_on_stdout,
+    print_json,
+)
+from tempest_agent.commands.options.types import COUNT, PATH, SEED
 from tempest_agent.errors import UserError, unknown_name
 
 STUDIES = ("stability",)
@@ -38,8 +42,8 @@ def study(
         raise UserError(unknown_name("study", name, STUDIES))
     folder = out or Path("runs") / f"study-stability-s{seed}"
     with only_results_on_stdout():
-        from tempest_agent.study import run_study
-        from tempest_agent.study_figure import INSTALL, can_draw, draw
+        from tempest_agent.sweep.stability_study import run_study
+        from tempest_agent.plots.study import INSTALL, can_draw, draw
 
         if not can_draw():
             click.echo(f"no figure will be drawn: {INSTALL}", err=True)

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tempest_agent.commands.output import json_option, only_results_on_stdout, print_json
-from tempest_agent.commands.parameters import COUNT, PATH, WholeNumber
+from tempest_agent.commands.options.output import (
+    json_option,
+    only_results_on_stdout,
+    print_json,
+)
+from tempest_agent.commands.options.types import COUNT, PATH, WholeNumber
 from tempest_agent.errors import UserError, shown
 
 if TYPE_CHECKING:
-    from tempest_agent.run_lock import RunLock
-    from tempest_agent.sweep.engine import Engine
+    from tempest_agent.runs.lock import RunLock
+    from tempest_agent.sweep.executor import Engine
     from tempest_agent.sweep.plan import Plan
 
 SWEEPS_FOLDER = "sweeps"
@@ -159,10 +163,10 @@ def _engine(jobs: int | None, ray_address: str | None, gpus: float | None) -> En
     if ray_address is None:
         if gpus is not None:
             raise UserError(f"--gpus {gpus:g} is a share on Ray: give --ray-address too (local)")
-        from tempest_agent.sweep.engine import LocalProcesses
+        from tempest_agent.sweep.executor import LocalProcesses
 
         return LocalProcesses(jobs or 1)
-    from tempest_agent.sweep.ray_tasks import RayTasks, import_ray
+    from tempest_agent.sweep.ray_executor import RayTasks, import_ray
 
     import_ray()  # Before a folder is made.
     return RayTasks(ray_address, jobs, gpus)
@@ -170,9 +174,9 @@ def _engine(jobs: int | None, ray_address: str | None, gpus: float | None) -> En
 
 def _run(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, Any], bool]:
     """Make all runs; the figures of the table, and whether every run is in it."""
-    from tempest_agent.run_directory import replacing, require_writable
+    from tempest_agent.runs.directory import replacing, require_writable
     from tempest_agent.sweep.plan import keep_plan
-    from tempest_agent.sweep.plot import can_plot, plot
+    from tempest_agent.plots.sweep import can_plot, plot
     from tempest_agent.sweep.report import markdown, table, title
     from tempest_agent.sweep.session import run_all
 
@@ -196,7 +200,7 @@ def _run(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, Any], bool]:
 
 
 def _locked(out: Path) -> RunLock:
-    from tempest_agent.run_lock import RunLock
+    from tempest_agent.runs.lock import RunLock
 
     try:
         return RunLock(out)

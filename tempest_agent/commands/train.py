@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from tempest_agent.commands.machine import backend_option, machine_from
-from tempest_agent.commands.output import (
+from tempest_agent.commands.options.backend import backend_option, machine_from
+from tempest_agent.commands.options.output import (
     json_option,
     only_results_on_stdout,
     print_json,
     print_table,
 )
-from tempest_agent.commands.parameters import COUNT, PATH, SEED, WholeNumber
+from tempest_agent.commands.options.types import COUNT, PATH, SEED, WholeNumber
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
     from tempest_agent.agent.replicas import Replicas
     from tempest_agent.config import Config
-    from tempest_agent.training import Session
+    from tempest_agent.training.session import Session
 
 EXIT_INTERRUPTED = 130
 _MACHINE_OPTIONS = ("backend", "any_roms", "random_bytes")
@@ -152,8 +152,8 @@ def train(
 
 def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]:
     """The result as people read it, and what to do next."""
-    from tempest_agent.greedy_games import EVAL_MAX_TICKS
-    from tempest_agent.progress import duration, speed
+    from tempest_agent.evaluation.checkpoint_games import EVAL_MAX_TICKS
+    from tempest_agent.console.progress import duration, speed
 
     greedy = session.last_greedy
     if greedy is not None:
@@ -241,14 +241,14 @@ def _config(source: str | None, overrides: list[str]) -> Config:
 
 def _meet_ranks() -> Replicas:
     """The other processes of the run, where ``torchrun`` has started several."""
-    from tempest_agent.agent.data_parallel import join
+    from tempest_agent.agent.ranks.process_group import join
 
     return join()
 
 
 def _follow(replicas: Replicas) -> int:
     """Do what a rank does that is not the first; the exit code."""
-    from tempest_agent.training import follow
+    from tempest_agent.training.session import follow
 
     return EXIT_INTERRUPTED if follow(replicas) else 0
 
@@ -261,7 +261,7 @@ def _new(
     start: Path | None,
     replicas: Replicas,
 ) -> Session:
-    from tempest_agent.training import Session
+    from tempest_agent.training.session import Session
 
     return Session.new(config, run_dir, eval_games, verbose, start, replicas=replicas)
 
@@ -276,7 +276,7 @@ def _resumed(
     local: list[str],
     replicas: Replicas,
 ) -> Session:
-    from tempest_agent.training import Session
+    from tempest_agent.training.session import Session
 
     return Session.resumed(
         path, steps, eval_games, device, verbose, actors=actors, local=local, replicas=replicas

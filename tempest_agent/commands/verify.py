@@ -9,13 +9,13 @@ from typing import Any
 
 import click
 
-from tempest_agent.commands.output import (
+from tempest_agent.commands.options.output import (
     json_option,
     only_results_on_stdout,
     print_json,
     print_table,
 )
-from tempest_agent.commands.parameters import PATH
+from tempest_agent.commands.options.types import PATH
 from tempest_agent.errors import UserError
 
 EXIT_DIFFERENT = 1
@@ -38,8 +38,8 @@ def verify(context: click.Context, /, traces: tuple[Path, ...], as_json: bool) -
         if not zipfile.is_zipfile(trace):
             raise UserError(f"{trace} is damaged or no recording: give .npz files of the recorder")
     with only_results_on_stdout():
-        from tempest_agent.envs.arcade.recording import RecordingError
-        from tempest_agent.envs.arcade.verify import verify_files
+        from tempest_agent.envs.recordings.recording import RecordingError
+        from tempest_agent.envs.recordings.verify import verify_files
 
         try:
             result = verify_files(traces)

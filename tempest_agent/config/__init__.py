@@ -5,7 +5,7 @@ then ``key=value`` overrides such as ``learner.gamma=0.97``.  Unknown keys and v
 are errors that say what would have been right.
 """
 
-from .learning import GuardConfig, LearnerConfig, NetworkConfig, ReplayConfig
+from .learning_sections import GuardConfig, LearnerConfig, NetworkConfig, ReplayConfig
 from .loading import (
     apply_changes,
     apply_overrides,
@@ -18,10 +18,10 @@ from .loading import (
     to_dict,
 )
 from .local import forget_local, local_options, with_local
-from .playing import ActorsConfig, ExplorationConfig, GameConfig, TeacherConfig
+from .playing_sections import ActorsConfig, ExplorationConfig, GameConfig, TeacherConfig
 from .setting import ConfigError, setting
-from .tree import Config, RunConfig
-from .values import LARGEST
+from .config import Config, RunConfig
+from .validation import LARGEST
 
 __all__ = [
     "LARGEST",

@@ -13,12 +13,12 @@ from typing import Any
 
 from tempest_agent.errors import printable, shown
 
-from .consistency import check_together
+from .cross_checks import check_together
 from .setting import ConfigError
-from .tree import Config
-from .values import checked
+from .config import Config
+from .validation import checked
 from .words import unknown
-from .yaml_text import parse_yaml, read_text
+from .yaml_files import parse_yaml, read_text
 
 
 def settings() -> Iterator[tuple[str, Any, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from .loading import apply_overrides, local_settings, to_dict
 from .setting import ConfigError
-from .tree import Config
+from .config import Config
 
 
 def forget_local(tree: Mapping[Any, Any]) -> dict[Any, Any]:

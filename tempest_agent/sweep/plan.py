@@ -26,9 +26,9 @@ from tempest_agent.config import (
     local_settings,
     to_dict,
 )
-from tempest_agent.config.yaml_text import parse_yaml, read_text
+from tempest_agent.config.yaml_files import parse_yaml, read_text
 from tempest_agent.errors import UserError, printable, shown, unknown_name
-from tempest_agent.run_directory import replacing
+from tempest_agent.runs.directory import replacing
 
 PLAN_FILE = "sweep.yaml"
 BASE = "base"

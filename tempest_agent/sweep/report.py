@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tempest_agent.statistics import (
+from tempest_agent.evaluation.statistics import (
     improvement_interval,
     interquartile_mean,
     probability_of_improvement,

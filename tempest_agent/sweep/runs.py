@@ -16,17 +16,17 @@ from typing import Any
 
 from tempest_agent.config import local_options, to_dict
 from tempest_agent.errors import UserError, printable, shown
-from tempest_agent.own_files import require_own_folder
-from tempest_agent.regular_files import read_json, read_lines, read_table
-from tempest_agent.run_directory import (
+from tempest_agent.files.own_files import require_own_folder
+from tempest_agent.files.regular_files import read_json, read_lines, read_table
+from tempest_agent.runs.directory import (
     CHECKPOINT_FOLDER,
     CONFIG_FILE,
     RUN_FILE,
     can_resume,
     write_config,
 )
-from tempest_agent.run_lock import RunLock
-from tempest_agent.sweep.engine import Command
+from tempest_agent.runs.lock import RunLock
+from tempest_agent.sweep.executor import Command
 from tempest_agent.sweep.plan import Plan, Variant
 
 EVAL_SEED = 0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tempest_agent.envs.mame.errors import MameError
-from tempest_agent.envs.mame.options import MameOptions, find_mame
+from tempest_agent.envs.mame.mame_options import MameOptions, find_mame
 
 from .program import write_rom_set
 

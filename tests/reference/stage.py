@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tempest_agent.envs.arcade import memory as m
-from tempest_agent.envs.arcade.options import Options
-from tempest_agent.envs.arcade.randomness import TAPE_DTYPE, new_streams
+from tempest_agent.envs.machine import memory as m
+from tempest_agent.envs.machine.options import Options
+from tempest_agent.envs.machine.randomness import TAPE_DTYPE, new_streams
 from tempest_agent.envs.arcade.start import start_game
 from tempest_agent.envs.arcade.tick import tick
 

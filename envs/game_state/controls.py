@@ -1,0 +1,68 @@
+"""When the controls do something: legal superzaps and ticks that need no decision."""
+
+from __future__ import annotations
+
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import (
+    ENEMY_SLOTS,
+    STATE_END_LIFE,
+    STATE_END_WAVE,
+    STATE_LEVEL_ENTRY,
+    STATE_NEW_LIFE,
+    STATE_NEW_LIFE_2,
+    STATE_PAUSE,
+    STATE_PLAY,
+    STATE_WARP,
+    Ram,
+)
+from tempest_agent.envs.arcade.player import player_alive
+
+ZAPS_PER_LEVEL = 2
+
+_STATES_WITHOUT_INPUT = (
+    STATE_PAUSE,
+    STATE_LEVEL_ENTRY,
+    STATE_NEW_LIFE,
+    STATE_NEW_LIFE_2,
+    STATE_END_LIFE,
+    STATE_END_WAVE,
+)
+
+
+@rule
+def anybody_alive(ram: Ram) -> bool:
+    """Whether an enemy is in the well or on its rim; waiting nymphs do not count."""
+    depth = ram.enemy_depth
+    alive = 0
+    for slot in range(ENEMY_SLOTS):
+        alive |= int64(depth[slot])
+    return alive != 0
+
+
+@rule
+def zap_legal(ram: Ram) -> bool:
+    """Whether a superzap in the next tick would start and could kill somebody.
+
+    The machine would also accept one with nobody alive, and waste it: that is ruled out here.
+    """
+    return bool(
+        ram.game_state == STATE_PLAY
+        and ram.zap_uses < ZAPS_PER_LEVEL
+        and ram.zap_timer == 0
+        and player_alive(ram)
+        and anybody_alive(ram)
+    )
+
+
+@rule
+def needs_no_input(ram: Ram) -> bool:
+    """Whether the next tick is one of those that ``skip_idle`` plays by itself.
+
+    These are the ticks of a dead player, and the states that only lead from one stretch of play
+    to the next.  In two of those (pause, level entry) the machine would let a living player move,
+    but nothing can happen to him.
+    """
+    state = ram.game_state
+    if state in (STATE_PLAY, STATE_WARP):
+        return not player_alive(ram)
+    return state in _STATES_WITHOUT_INPUT

@@ -1,0 +1,101 @@
+"""The buttons: when to fire, and when the superzapper is worth a use."""
+
+from __future__ import annotations
+
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import (
+    ENEMY_SHOT_SLOTS,
+    ENEMY_SLOTS,
+    PLAYER_SHOT_SLOTS,
+    RIM_DEPTH,
+    Ram,
+)
+from tempest_agent.envs.arcade.superzapper import ZAPS_PER_WAVE
+from tempest_agent.envs.game_state.motion import kind_of
+
+from .decision import LETHAL, Plan
+from .targets import SHOT_PASSED, can_be_shot, covering_shot, shot_meets
+from .weights import WeightsRecord
+
+NEAR_DEPTH = 0x40
+"""Depth from which an enemy can be at the rim while all the shots are still under way."""
+
+
+@rule
+def hits_at_muzzle(ram: Ram, slot: int, lane: int) -> bool:
+    """Whether a shot launched in ``lane`` hits the enemy in the tick of its launch."""
+    depth = int64(ram.enemy_depth[slot])
+    reach = int64(ram.hit_range[kind_of(ram, slot)])
+    return abs(depth - RIM_DEPTH) < reach and can_be_shot(ram, slot) and shot_meets(ram, slot, lane)
+
+
+@rule
+def uncovered_in_lane(ram: Ram, lane: int) -> bool:
+    """Whether an enemy can be hit from ``lane`` towards which no shot flies yet."""
+    spent = 0
+    for slot in range(ENEMY_SLOTS):
+        if ram.enemy_depth[slot] == 0 or not can_be_shot(ram, slot):
+            continue
+        shot = covering_shot(ram, slot, spent)
+        if shot >= 0:
+            spent |= 1 << shot
+        elif shot_meets(ram, slot, lane):
+            return True
+    return False
+
+
+@rule
+def enemy_shot_in_lane(ram: Ram, lane: int) -> bool:
+    """Whether an enemy shot comes up ``lane`` with none of the player's before it."""
+    for slot in range(ENEMY_SHOT_SLOTS):
+        depth = int64(ram.enemy_shot_depth[slot])
+        if depth == 0 or int64(ram.enemy_shot_lane[slot]) != lane:
+            continue
+        met = False
+        for shot in range(PLAYER_SHOT_SLOTS):
+            height = int64(ram.player_shot_depth[shot])
+            in_lane = int64(ram.player_shot_lane[shot]) == lane
+            met = met or (height != 0 and in_lane and height <= depth + SHOT_PASSED)
+        if not met:
+            return True
+    return False
+
+
+@rule
+def muzzle_needed_soon(ram: Ram) -> bool:
+    """Whether an enemy walks the rim, or is so near that it may before the next shot is spent."""
+    if ram.enemies_on_rim:
+        return True
+    for slot in range(ENEMY_SLOTS):
+        if 0 < ram.enemy_depth[slot] < NEAR_DEPTH:
+            return True
+    return False
+
+
+@rule
+def decide_fire(ram: Ram, plan: Plan, weights: WeightsRecord) -> bool:
+    """Whether to fire from ``plan.lane``.
+
+    A hit at the muzzle costs no shot, as the slot is free again in the same tick, but needs a
+    free one: so ``shot_reserve`` shots are kept for it while an enemy is near the rim.
+    """
+    flying = int64(ram.player_shot_count)
+    if flying >= PLAYER_SHOT_SLOTS:
+        return False
+    lane = plan.lane
+    for slot in range(ENEMY_SLOTS):
+        if ram.enemy_depth[slot] and hits_at_muzzle(ram, slot, lane):
+            return True
+    if flying >= PLAYER_SHOT_SLOTS - weights.shot_reserve and muzzle_needed_soon(ram):
+        return False
+    if flying < weights.idle_shots:
+        return True
+    return uncovered_in_lane(ram, lane) or enemy_shot_in_lane(ram, lane)
+
+
+@rule
+def decide_zap(ram: Ram, plan: Plan) -> bool:
+    """Whether to press the superzapper: only where no way survives, and a use is left."""
+    if ram.zap_uses >= ZAPS_PER_WAVE or ram.zap_timer != 0 or plan.best > -0.5 * LETHAL:
+        return False
+    return int64(ram.enemies_in_well) + int64(ram.enemies_on_rim) > 0

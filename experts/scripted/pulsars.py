@@ -1,0 +1,118 @@
+"""Forecast of pulsars in the well: when the pulse is on, and in which lanes."""
+
+from __future__ import annotations
+
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import (
+    FLAG_MOVING_DOWN,
+    FLIPPER,
+    KIND_FLIPPING,
+    PULSAR,
+    RIM_DEPTH,
+    Ram,
+)
+from tempest_agent.envs.game_state.motion import (
+    flip_length,
+    flip_steps_left,
+    kind_speed,
+    pulse_turns,
+    signed_byte,
+    ticks_to_depth,
+)
+
+from .flips import flip_landing, next_direction
+from .decision import HORIZON, LETHAL, Plan, mark, mark_span
+from .scripts import PULSAR_LINGERS, PULSAR_MOVED, PULSAR_STARTS
+from .waiting import queue_may_be_empty
+from .walkers import GRAB_TICKS
+
+
+@rule
+def forecast_pulse(ram: Ram, plan: Plan) -> None:
+    """Run the pulse clock ahead.
+
+    Bit k of ``pulse_on``: the pulse kills in tick k.  Bit k of ``pulse_quiet``: a pulsar may
+    start a flip in tick k, as the pulse is off then and four steps later.
+    """
+    pulse = signed_byte(int64(ram.pulse_phase))
+    step = signed_byte(int64(ram.pulse_step))
+    on = 0
+    quiet = 0
+    for tick in range(HORIZON):
+        if pulse >= 0:
+            on |= 1 << tick
+        elif (pulse + 4 * step) & 0x80:
+            quiet |= 1 << tick
+        pulse += step
+        if pulse_turns(pulse):
+            step = -step
+    plan.pulse_on = on
+    plan.pulse_quiet = quiet
+
+
+@rule
+def mark_pulses(plan: Plan, first: int, end: int, lane: int) -> None:
+    """Mark ``lane`` in the ticks ``first`` to ``end - 1`` in which the pulse is on."""
+    danger = plan.danger
+    for tick in range(max(first, 0), min(end, HORIZON)):
+        if (plan.pulse_on >> tick) & 1:
+            mark(danger, tick, lane, LETHAL)
+
+
+@rule
+def ticks_before_flip(ram: Ram, plan: Plan, slot: int) -> int:
+    """The tick in which a pulsar that moves in its lane starts the next flip; HORIZON if later."""
+    address = int64(ram.enemy_script_pc[slot])
+    tick = 0
+    if address == PULSAR_MOVED:
+        tick = (int64(ram.enemy_loop[slot]) - 1) & 0xFF
+    elif address == PULSAR_STARTS:
+        tick = int64(ram.pulsar_flip_delay)
+    elif address != PULSAR_LINGERS:
+        return HORIZON
+    while tick < HORIZON and not (plan.pulse_quiet >> tick) & 1:
+        tick += 1
+    return min(tick, HORIZON)
+
+
+@rule
+def first_potent_tick(ram: Ram, slot: int) -> int:
+    """The first tick after whose move the pulsar is near enough to kill; HORIZON if not soon."""
+    potency = int64(ram.pulse_depth)
+    depth = int64(ram.enemy_depth[slot])
+    if depth < potency:
+        return 0
+    if ram.enemy_flags[slot] & FLAG_MOVING_DOWN:
+        return HORIZON
+    return min(ticks_to_depth(ram, slot, kind_speed(ram, FLIPPER), potency * 256), HORIZON)
+
+
+@rule
+def forecast_pulsar(ram: Ram, plan: Plan, slot: int, player_lane: int) -> None:
+    """Mark a pulsar's lane while the pulse is on, and the lane of its next landing."""
+    open_well = ram.well_open != 0
+    potent = first_potent_tick(ram, slot)
+    if int64(ram.enemy_kind[slot]) & KIND_FLIPPING:
+        landing = flip_steps_left(ram, slot) - 1
+        mark_pulses(plan, max(landing, potent), HORIZON, flip_landing(ram, slot))
+        return
+    lane = int64(ram.enemy_lane[slot]) & 15
+    flip = ticks_before_flip(ram, plan, slot)
+    if not ram.enemy_flags[slot] & FLAG_MOVING_DOWN:
+        # With an empty queue it does not turn at the rim: it arrives, grabs, and walks.
+        arrival = ticks_to_depth(ram, slot, kind_speed(ram, PULSAR), (RIM_DEPTH + 1) * 256)
+        if arrival < flip and queue_may_be_empty(ram, arrival):
+            mark_pulses(plan, potent, arrival + 1, lane)
+            mark_span(plan.danger, arrival, arrival + GRAB_TICKS, lane, LETHAL)
+            return
+    mark_pulses(plan, potent, flip, lane)
+    if flip >= HORIZON:
+        return
+    # At the start of the flip it aims at the player.
+    apart = player_lane - lane
+    if not open_well:
+        apart = ((apart + 8) & 15) - 8
+    ccw = next_direction(open_well, lane, apart >= 0)
+    pivot = (lane + 1) & 15 if ccw else lane
+    landing = flip + flip_length(ram, pivot)
+    mark_pulses(plan, max(landing, potent), HORIZON, pivot if ccw else (lane - 1) & 15)

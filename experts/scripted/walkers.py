@@ -1,0 +1,90 @@
+"""Forecast of the enemies that walk the rim or are about to arrive there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import KIND_CCW, KIND_FLIPPING, RIM_DEPTH, Ram
+from tempest_agent.envs.game_state.motion import (
+    flip_length,
+    flip_steps_left,
+    kind_of,
+    kind_speed,
+    ticks_to_depth,
+)
+
+from .flips import flip_landing, next_direction
+from .decision import HORIZON, LETHAL, mark_span
+from .scripts import RIM_WAITING, STEP8_FLIPPING, STEP8_MOVING, STRAIGHT, STRAIGHT_END
+
+GRAB_TICKS = 4
+"""A walker tests for a grab in the tick in which it lands and in the three that follow."""
+
+
+@rule
+def forecast_walker(ram: Ram, slot: int, danger: Any) -> None:
+    """Mark the grabs of a rim walker: it goes on in its direction and is never aimed again."""
+    open_well = ram.well_open != 0
+    steps = max(int64(ram.rim_flip_steps), 1)
+    kind = int64(ram.enemy_kind[slot])
+    ccw = (kind & KIND_CCW) != 0
+    if kind & KIND_FLIPPING:
+        lane = flip_landing(ram, slot)
+        tick = (flip_steps_left(ram, slot) + steps - 1) // steps - 1
+        last = tick + GRAB_TICKS
+    else:
+        lane = int64(ram.enemy_lane[slot]) & 15
+        tick = 0
+        waiting = GRAB_TICKS + 1
+        if ram.enemy_script_pc[slot] == RIM_WAITING:
+            waiting = int64(ram.enemy_loop[slot])
+        last = waiting - 1
+    while tick < HORIZON:
+        mark_span(danger, tick, last, lane, LETHAL)
+        ccw = next_direction(open_well, lane, ccw)
+        pivot = (lane + 1) & 15 if ccw else lane
+        tick = last + (flip_length(ram, pivot) + steps - 1) // steps
+        lane = pivot if ccw else (lane - 1) & 15
+        last = tick + GRAB_TICKS
+
+
+@rule
+def straight_ticks(ram: Ram, slot: int) -> int:
+    """For how many ticks a climbing enemy is sure to stay in its lane."""
+    address = int64(ram.enemy_script_pc[slot])
+    if STRAIGHT <= address < STRAIGHT_END:
+        return HORIZON
+    if address == STEP8_MOVING:
+        return int64(ram.enemy_loop[slot]) - 1
+    return 0
+
+
+@rule
+def forecast_arrival(ram: Ram, slot: int, cost: float, danger: Any) -> None:
+    """Mark the lane in which a climbing enemy reaches the rim and grabs.
+
+    Certain for enemies that climb straight and for flips that end at the rim; a possibility of
+    ``cost`` for those that may flip before.
+    """
+    kind = int64(ram.enemy_kind[slot])
+    arrival = ticks_to_depth(ram, slot, kind_speed(ram, kind_of(ram, slot)), (RIM_DEPTH + 1) * 256)
+    if arrival >= HORIZON:
+        return
+    if kind & KIND_FLIPPING:
+        landing = flip_steps_left(ram, slot) - 1
+        lane = flip_landing(ram, slot)
+        if ram.enemy_script_pc[slot] == STEP8_FLIPPING:
+            certain = True
+            arrival += landing
+        elif arrival <= landing + 1:
+            # A spiral moves twice in the tick in which its flip ends.
+            certain = True
+            arrival = landing
+        else:
+            certain = False
+    else:
+        certain = arrival < straight_ticks(ram, slot)
+        lane = int64(ram.enemy_lane[slot]) & 15
+    price = LETHAL if certain else cost
+    mark_span(danger, arrival, arrival + GRAB_TICKS, lane, price)

@@ -1,0 +1,120 @@
+"""Decisions of an actor's games as the columns of a chunk, and the decisions of all actors back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tempest_agent.agent.games.interface import Step
+from tempest_agent.agent.collect.source import Played
+from tempest_agent.agent.replay.buffer import Rows
+
+from .messages import Chunk, Columns
+
+ROWS = (
+    "codes", "spin", "buttons", "reward", "terminated", "truncated", "episode_start", "zap_legal",
+    "driver", "label_spin", "label_buttons", "labelled",
+)  # fmt: skip
+STEP = ("game_over", "score", "ticks", "level", "death_cause")
+"""What a step tells besides its row."""
+OWN = ("own_spin", "own_buttons")
+FINAL = ("final_codes", "final_zap_legal")
+"""Needed only where a game was cut, so they travel for those decisions alone."""
+LEVELS = "levels"
+
+
+def columns_of(
+    played: Sequence[Played], levels: Sequence[NDArray[np.int64]]
+) -> dict[str, NDArray[Any]]:
+    """T decisions of n games as columns ``(T, n, ...)``.
+
+    Args:
+        played: the decisions, one after the other.
+        levels: on which the games were after each of them; empty if there are none.
+    """
+    columns = {name: np.stack([getattr(each.rows, name) for each in played]) for name in ROWS}
+    columns |= {name: np.stack([getattr(each, name) for each in played]) for name in OWN}
+    for name in STEP:
+        if getattr(played[0].step, name) is not None:
+            columns[name] = np.stack([getattr(each.step, name) for each in played])
+    if levels:
+        columns[LEVELS] = np.stack(levels)
+    return columns
+
+
+def last_of(
+    played: Sequence[Played], codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]
+) -> dict[str, NDArray[Any]]:
+    """What a chunk holds once: where its games stand now, and where those that were cut ended."""
+    cut = np.argwhere([each.step.truncated & ~each.step.terminated for each in played])
+    last = {"codes": codes.copy(), "zap_legal": zap_legal.copy(), "cut": cut}
+    for name in FINAL:
+        own = [getattr(played[t].step, name)[game] for t, game in cut]
+        last[name] = np.array(own, getattr(played[0].step, name).dtype)
+    return last
+
+
+class Stretch:
+    """T decisions of all N games, put together from the chunks of all actors.
+
+    Args:
+        chunks: one per actor, in their order; game i is actor ``i % actors``'s.
+    """
+
+    def __init__(self, chunks: Sequence[Chunk]) -> None:
+        self.steps = chunks[0].steps
+        self._columns = _merged([chunk.columns for chunk in chunks], axis=1)
+        shown = ("codes", "zap_legal")
+        self._last = _merged([{name: chunk.last[name] for name in shown} for chunk in chunks], 0)
+        self._cuts = [
+            (int(t), int(game) * len(chunks) + actor, chunk.last, i)
+            for actor, chunk in enumerate(chunks)
+            for i, (t, game) in enumerate(chunk.last["cut"])
+        ]
+        self._no_codes = np.zeros_like(self._last["codes"])
+
+    def played(self, t: int) -> Played:
+        """Decision ``t`` of every game, from 0."""
+        columns = {name: column[t] for name, column in self._columns.items()}
+        final = self._final(t)
+        rows = Rows(**{name: columns[name] for name in ROWS}, **final)
+        shared = {name: columns[name] for name in Step._fields if name in columns}
+        step = Step(**shared, **final)
+        return Played(rows, step, *(columns[name] for name in OWN))
+
+    def _final(self, t: int) -> dict[str, NDArray[Any]]:
+        codes, zap_legal = self._no_codes, np.zeros_like(self._last["zap_legal"])
+        here = [cut for cut in self._cuts if cut[0] == t]
+        if here:
+            codes = codes.copy()
+        for _, game, last, i in here:
+            codes[game], zap_legal[game] = (last[name][i] for name in FINAL)
+        return dict(zip(FINAL, (codes, zap_legal), strict=True))
+
+    def seen(self, t: int) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
+        """Codes ``(N, F)`` and legal zaps ``(N,)`` before decision ``t``; T is after the last."""
+        if t == self.steps:
+            return self._last["codes"], self._last["zap_legal"]
+        return self._columns["codes"][t], self._columns["zap_legal"][t]
+
+    def levels(self, t: int) -> NDArray[np.int64] | None:
+        """Levels ``(N,)`` of the games after decision ``t``; None where there are none."""
+        levels = self._columns.get(LEVELS)
+        return None if levels is None else levels[t]
+
+
+def _merged(parts: Sequence[Columns], axis: int) -> Columns:
+    """One set of columns from those of each actor, whose games are every so many along ``axis``."""
+    if len(parts) == 1:
+        return parts[0]
+    games = sum(part["codes"].shape[axis] for part in parts)
+    merged: dict[str, NDArray[Any]] = {}
+    for name, first in parts[0].items():
+        whole = np.empty((*first.shape[:axis], games, *first.shape[axis + 1 :]), first.dtype)
+        for actor, part in enumerate(parts):
+            whole[(slice(None),) * axis + (slice(actor, None, len(parts)),)] = part[name]
+        merged[name] = whole
+    return merged

@@ -1,0 +1,137 @@
+"""What an actor does: plays its share of a run's games as the run itself would play them."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tempest_agent.agent.learner.gradient_accumulation import resolve_precision
+from tempest_agent.agent.inference.acting import greedy
+from tempest_agent.agent.collect.drivers import Drivers
+from tempest_agent.agent.games.interface import Games, Labeller
+from tempest_agent.agent.collect.source import GamesInPlay
+from tempest_agent.agent.inference.inference_copy import InferenceCopy
+from tempest_agent.agent.networks.q_network import QNetwork
+from tempest_agent.agent.seeds import seeds_of
+from tempest_agent.agent.curriculum.start_levels import StartsAtLevels
+from tempest_agent.agent.games.tempest_games import TempestGames, teacher_of
+from tempest_agent.config import Config
+
+from .chunks import columns_of, last_of
+from .messages import Chunk, Order, Part
+from .snapshot import Snapshot
+from .publisher import arithmetic, unpack
+
+CPU = torch.device("cpu")
+
+
+class GamesPlayer:
+    """Games ``part.actor``, ``part.actor + part.actors``, ... of a run.
+
+    The first incarnations together play the games that one process would have begun with, at the
+    same exploration rates, and leave the same games free of the teacher.  Later incarnations have
+    random streams of their own, and so have the drivers wherever there are several actors.
+
+    Args:
+        config: of the whole run.
+        part: which games.
+        games: they themselves; the arcade's if left out.
+        teacher: labels and drives; the configured one if left out.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        part: Part,
+        games: Games | None = None,
+        teacher: Labeller | None = None,
+    ) -> None:
+        self.part = part
+        self._precision = config.learner.precision
+        self._compiled = config.learner.compile
+        streams, drivers_seed, teacher_seed = _seeds(config, part)
+        if games is None:
+            games = TempestGames(len(streams), config.game, streams)
+            run = dataclasses.replace(config.run, seed=teacher_seed)
+            teacher = teacher_of(dataclasses.replace(config, run=run))
+        self._games = games
+        # The weights come from the learner, whose random stream stays as it is when both are in
+        # one process.
+        with torch.random.fork_rng(devices=[]):
+            self._network = QNetwork(games.layout, config.network, config.learner)
+        self._fast: InferenceCopy | None = None
+        self._version: int | None = None
+        drivers = Drivers(
+            config.run.num_envs,
+            config.teacher,
+            config.exploration,
+            drivers_seed,
+            games.layout,
+            slice(part.actor, None, part.actors),
+        )
+        self._source = GamesInPlay(games, self._act, teacher, drivers)
+        self._begun = False
+        if config.network.noisy:
+            torch.manual_seed(drivers_seed)
+
+    def play(self, order: Order, snapshot: Snapshot) -> Chunk:
+        """``order.steps`` decisions of every game, with the online network of ``snapshot``."""
+        began = time.perf_counter()
+        self._take(snapshot)
+        games = self._games
+        if isinstance(games, StartsAtLevels) and order.start_levels is not None:
+            games.start_at(order.start_levels.tolist())
+        if not self._begun:
+            games.reset()
+            self._begun = True
+        played, levels = [], []
+        for _ in range(order.steps):
+            played.append(self._source.play(order.expert_ratio, order.epsilon_floor))
+            if isinstance(games, StartsAtLevels):
+                levels.append(games.levels())
+        return Chunk(
+            self.part.actor,
+            self.part.incarnation,
+            order.number,
+            snapshot.version,
+            columns_of(played, levels),
+            last_of(played, games.observe(), games.zap_legal()),
+            time.perf_counter() - began,
+        )
+
+    def _take(self, snapshot: Snapshot) -> None:
+        if snapshot.version == self._version:
+            return
+        self._version = snapshot.version
+        unpack(snapshot.network("online"), self._network)
+        # The learner may be on a device that is fast at what this one is slow at.
+        slow = resolve_precision(self._precision, CPU) == "float32"
+        dtype = None if slow else arithmetic(snapshot)
+        if self._fast is None or self._fast.dtype != (dtype or torch.float32):
+            self._fast = InferenceCopy(self._network, dtype, self._compiled)
+        else:
+            self._fast.refresh()
+
+    def _act(
+        self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
+        assert self._fast is not None
+        return greedy(self._network, self._fast, codes, zap_legal, CPU)
+
+
+def _seeds(config: Config, part: Part) -> tuple[list[np.random.SeedSequence], int, int]:
+    """Seeds of the games, of the drivers and of the teacher of an actor."""
+    run, num_envs = config.run, config.run.num_envs
+    which = range(num_envs)[part.actor :: part.actors]
+    fresh = np.random.SeedSequence(run.seed, spawn_key=(part.actor, part.incarnation))
+    drivers, teacher = (int(seed) for seed in fresh.generate_state(2))
+    if part.incarnation > 0:
+        return fresh.spawn(len(which)), drivers, teacher
+    games = np.random.SeedSequence(run.seed).spawn(num_envs)
+    if part.actors == 1:
+        drivers, teacher = seeds_of(run.seed)[1], run.seed
+    return [games[i] for i in which], drivers, teacher

@@ -1,0 +1,273 @@
+"""Stable-Baselines3's names for settings, put into the one configuration.
+
+What is given by name wins over the configuration, and the configuration says everything else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import torch
+from gymnasium.vector import VectorEnv
+from stable_baselines3.common.vec_env import VecEnv
+
+from tempest_agent.config import Config, ConfigError, NetworkConfig, from_dict, load_config
+from tempest_agent.envs.checks import check_number, check_whole, is_whole
+from tempest_agent.errors import UserError, one_line, shown, unknown_name
+
+from tempest_agent.agent.games.interface import Labeller
+
+KEYS = {
+    "buffer_size": ("replay", "capacity"),
+    "learning_starts": ("replay", "learning_starts"),
+    "batch_size": ("learner", "batch_size"),
+    "tau": ("learner", "tau"),
+    "gamma": ("learner", "gamma"),
+    "train_freq": ("learner", "train_freq"),
+    "gradient_steps": ("learner", "gradient_steps"),
+    "n_steps": ("learner", "n_steps"),
+    "target_update_interval": ("learner", "target_update_interval"),
+    "max_grad_norm": ("learner", "max_grad_norm"),
+    "exploration_initial_eps": ("exploration", "epsilon_start"),
+    "seed": ("run", "seed"),
+}
+"""Arguments that are one setting."""
+
+EXPLORATION_FRACTION = 0.1
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    # The rest of the defaults is tuned for many arcade games side by side.
+    "run": {"log_interval": 10_000},
+    "teacher": {"name": "none"},
+    "exploration": {"epsilon_max": 0.05, "epsilon_min": 0.05, "hold_max": 1},
+    "replay": {"learning_starts": 1_000},
+    "learner": {"target_clip": 0.0, "imitation": "none", "learning_rate_schedule": "constant"},
+}
+"""What differs from the configuration's own defaults in all that a user does not name; a whole
+configuration names everything."""
+
+Source = Config | Mapping[str, Any] | str | Path | None
+"""What ``HybridDQN(config=...)`` takes."""
+
+RateSchedule = Callable[[float], float]
+"""Progress remaining, from 1 at the start of training to 0, to a step size."""
+
+
+def base_config(config: Source) -> Config:
+    """The configuration that arguments are put on top of.
+
+    Args:
+        config: a whole one, itself or as the name or path of a file; or a tree of some settings
+            (None is an empty one), the rest of which are the defaults of use as a library.
+
+    Raises:
+        UserError: an unknown setting, a bad value, or no such file.
+    """
+    if isinstance(config, Config):
+        # Made by hand, it may hold anything.
+        return from_dict(
+            {
+                name: vars(part) if dataclasses.is_dataclass(part) else part
+                for name, part in vars(config).items()
+            },
+            local=True,
+        )
+    if isinstance(config, str | Path):
+        return load_config(config)
+    if config is not None and not _is_map(config):
+        raise ConfigError(
+            f"config={shown(config)} must be a map of settings ({{'learner': {{...}}}}), a Config, "
+            "or the name or path of a file"
+        )
+    return from_dict(config or {}, from_dict(DEFAULTS), local=True)
+
+
+def _tree_names(config: Source, section: str, key: str) -> bool:
+    """Return whether ``config`` is a tree in which the setting is named."""
+    return isinstance(config, Mapping) and key in config.get(section, {})
+
+
+def with_arguments(
+    config: Config,
+    source: Source,
+    arguments: Mapping[str, Any],
+    policy_kwargs: Mapping[str, Any] | None,
+    num_envs: int,
+    encoder: str,
+) -> Config:
+    """``config`` with what was given by name; arguments that are None were not given.
+
+    Args:
+        config: everything that is not given.
+        source: what ``config`` was made from.
+        arguments: those of ``KEYS``, ``learning_rate``, ``exploration_final_eps`` and ``device``.
+        policy_kwargs: settings of the network; ``net_arch`` is SB3's name for ``hidden``.
+        num_envs: environments side by side.
+        encoder: of the policy.
+
+    Raises:
+        UserError: a value out of range or of the wrong kind, or an unknown setting.
+    """
+    given = {name: value for name, value in arguments.items() if value is not None}
+    tree: dict[str, dict[str, Any]] = {
+        "run": {"num_envs": num_envs},
+        "learner": {},
+        "replay": {},
+        "exploration": {},
+        "network": {"encoder": encoder, **network_settings(policy_kwargs)},
+    }
+    if "train_freq" in given:
+        given["train_freq"] = _train_freq(given["train_freq"])
+    if is_whole(given.get("gradient_steps")) and given["gradient_steps"] == -1:
+        # As many updates as decisions were played since the last ones.
+        freq = {"train_freq": given.get("train_freq", config.learner.train_freq)}
+        given["gradient_steps"] = from_dict({"learner": freq}).learner.train_freq * num_envs
+    for name, (section, key) in KEYS.items():
+        if name in given:
+            tree[section][key] = given[name]
+    if "learning_rate" in given:
+        rate = given["learning_rate"]
+        tree["learner"]["learning_rate"] = rate(1.0) if callable(rate) else rate
+        if not _tree_names(source, "learner", "learning_rate_schedule"):
+            tree["learner"]["learning_rate_schedule"] = "constant"
+    if "exploration_final_eps" in given:
+        final = given["exploration_final_eps"]
+        tree["exploration"] |= {"epsilon_max": final, "epsilon_min": final}
+    if "device" in given:
+        tree["run"]["device"] = str(given["device"]).partition(":")[0]
+    try:
+        return from_dict(tree, config)
+    except ConfigError as error:
+        raise UserError(_in_argument_names(str(error), given)) from error
+
+
+def for_steps(config: Config, steps: Any, exploration_fraction: float | None) -> Config:
+    """``config`` for a run of ``steps`` decisions.
+
+    Exploration falls over the share ``exploration_fraction`` of them, or as configured.
+
+    Raises:
+        UserError: ``steps`` is no number that a run can have.
+    """
+    if not isinstance(steps, Real) or not math.isfinite(steps):
+        raise UserError(
+            f"learn(total_timesteps={shown(steps)}): give a number of decisions, such as 100_000"
+        )
+    steps = math.ceil(steps)
+    if steps <= 0:
+        # Nothing is played, as in SB3, and what is planned stays planned.
+        return config
+    tree: dict[str, dict[str, Any]] = {"run": {"steps": steps}}
+    if exploration_fraction is not None:
+        tree["exploration"] = {"epsilon_steps": max(1, round(exploration_fraction * steps))}
+    return from_dict(tree, config)
+
+
+def network_settings(policy_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
+    """``policy_kwargs`` as settings of the network.
+
+    Raises:
+        UserError: an unknown one.
+    """
+    known = {field.name for field in dataclasses.fields(NetworkConfig)} - {"encoder"}
+    if policy_kwargs is None:
+        return {}
+    if not _is_map(policy_kwargs):
+        raise UserError(
+            f"policy_kwargs={shown(policy_kwargs)} must be a map of the network's settings"
+        )
+    settings = dict(policy_kwargs)
+    if "net_arch" in settings:
+        settings["hidden"] = settings.pop("net_arch")
+    for name in settings:
+        if name not in known:
+            raise UserError(unknown_name("policy_kwargs", name, {*known, "net_arch"}))
+    return settings
+
+
+def check_others(
+    env: Any,
+    device: Any,
+    stats_window_size: Any,
+    teacher: Any,
+    teacher_score: Any,
+    on_metrics: Any,
+) -> None:
+    """Check the arguments of ``HybridDQN`` that are no settings.
+
+    Raises:
+        UserError: one of another kind.
+    """
+    if env is not None and not isinstance(env, (gym.Env, VecEnv, VectorEnv, str)):
+        raise UserError(
+            f"env={shown(env)} must be an environment, a vector environment or a registered name"
+        )
+    if teacher is not None and not isinstance(teacher, Labeller):
+        raise UserError(
+            f"teacher={shown(teacher)} must be an object with act(), state_dict() and "
+            "load_state_dict(), or None; by name it is config={'teacher': {'name': ...}} for "
+            "tempest-agent train"
+        )
+    if on_metrics is not None and not callable(on_metrics):
+        raise UserError(f"on_metrics={shown(on_metrics)} must be a function of a line of metrics")
+    try:
+        check_number("teacher_score", teacher_score)
+        check_whole("stats_window_size", stats_window_size, 1, 10**9, "it counts episodes")
+        torch.device("cpu" if device is None or str(device) == "auto" else device)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise UserError(one_line(error)) from error
+
+
+def fraction_of(value: Any, config: Source) -> float | None:
+    """Return the share of ``learn`` over which exploration falls, None where ``config`` says it.
+
+    Args:
+        value: the share given by name, which wins.
+        config: as the user gave it.
+
+    Raises:
+        UserError: not from 0 to 1.
+    """
+    if value is None:
+        said = not isinstance(config, Mapping | None)
+        said = said or _tree_names(config, "exploration", "epsilon_steps")
+        return None if said else EXPLORATION_FRACTION
+    if not (isinstance(value, Real) and 0.0 <= float(value) <= 1.0):
+        raise UserError(
+            f"exploration_fraction={shown(value)} is a share of learn(total_timesteps); give a "
+            "number from 0 to 1"
+        )
+    return float(value)
+
+
+def _is_map(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _train_freq(value: Any) -> Any:
+    if isinstance(value, tuple | list) and len(value) == 2:
+        number, unit = value
+        if unit != "step":
+            raise UserError(
+                f"train_freq={shown(value)}: HybridDQN counts steps of the environments, not "
+                "episodes; give a number or (number, 'step')"
+            )
+        return number
+    return value
+
+
+def _in_argument_names(message: str, given: Mapping[str, Any]) -> str:
+    by_other_names = {
+        "learning_rate": ("learner", "learning_rate"),
+        "exploration_final_eps": ("exploration", "epsilon_max"),
+    }
+    for name, (section, key) in (KEYS | by_other_names).items():
+        if name in given:
+            message = message.replace(f"{section}.{key}", name)
+    return message

@@ -1,0 +1,192 @@
+"""The arcade's games and their scripted teacher, in the form that the collector plays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tempest_agent.config import Config, GameConfig
+from tempest_agent.envs.api.backend import make_batch
+from tempest_agent.envs.features.layout import EXISTS, FEATURES, LANE_FEATURES, NUM_FEATURES
+from tempest_agent.envs.mame.mame_batch import MameBatch
+from tempest_agent.envs.engine.settings import GameSettings
+from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.experts import TEACHER_NAMES, Teacher, make_teacher
+from tempest_agent.agent.games.mame_backend import machine_errors, machine_of
+
+from tempest_agent.agent.networks.actions import SPINNER_COUNTS
+from .interface import Step
+from tempest_agent.agent.networks.q_network import Layout
+
+ZAP_LEGAL_FEATURE = next(f.index for f in FEATURES if f.name == "zap_legal")
+
+POSITION_FEATURE = next(f.index for f in FEATURES if f.name == "position")
+
+NO_TEACHER = "none"
+"""In place of a teacher's name."""
+
+TEMPEST_LAYOUT = Layout(NUM_FEATURES, LANE_FEATURES, EXISTS, POSITION_FEATURE)
+
+
+def game_settings(game: GameConfig) -> GameSettings:
+    """The settings of the environment that ``game`` describes."""
+    return GameSettings(
+        start_level=list(game.start_levels),
+        lives=game.lives,
+        bonus_life=game.bonus_life * 10_000 if game.bonus_life else "none",
+        difficulty=game.difficulty,
+        frame_skip=game.frame_skip,
+        max_ticks=game.max_ticks,
+        input_delay=game.input_delay,
+    )
+
+
+class TempestGames:
+    """``num_games`` arcade games, begun anew as soon as they are over.
+
+    Args:
+        num_games: N.
+        game: the rules they are played by.
+        seed: of all their random streams, or one for each.
+    """
+
+    layout = TEMPEST_LAYOUT
+
+    def __init__(
+        self, num_games: int, game: GameConfig, seed: int | Sequence[np.random.SeedSequence]
+    ) -> None:
+        self.num_games = num_games
+        self.game = game
+        self._seed = seed
+        self._batch = make_batch(num_games, game_settings(game), machine_of(game), autoreset=True)
+
+    def reset(self) -> None:
+        """Begin all games with the streams of the seed."""
+        seed = self._seed
+        with machine_errors():
+            self._batch.reset(seeds=np.random.SeedSequence(seed) if isinstance(seed, int) else seed)
+
+    def observe(self) -> NDArray[np.int8]:
+        """Codes ``(N, F)``, the batch's own array."""
+        return self._batch.codes
+
+    def zap_legal(self) -> NDArray[np.bool_]:
+        """Whether a zap would do something, ``(N,)``."""
+        return self._batch.codes[:, ZAP_LEGAL_FEATURE] > 0
+
+    def images(self) -> tuple[NDArray[np.void], NDArray[np.int16]]:
+        """RAM images ``(N,)`` and the inputs under way ``(N, delay, 2)``, oldest first."""
+        games, delay = self._batch.games, self.game.input_delay
+        pending = np.empty((self.num_games, delay, 2), np.int16)
+        pending[..., 0] = games["pending_spin"][:, :delay]
+        pending[..., 1] = games["pending_buttons"][:, :delay]
+        return self._batch.ram, pending
+
+    def step(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8]) -> Step:
+        """One decision of every game, ``frame_skip`` ticks."""
+        batch, game = self._batch, self.game
+        legal = self.zap_legal()
+        ticks_before = batch.games["ticks"].astype(np.int64)
+        with machine_errors():
+            points, terminated, truncated = batch.step(spin, buttons)
+        over = terminated | truncated
+        records = np.where(over, batch.last_games, batch.games) if over.any() else batch.games
+        died = records["step_death"] >= 0
+        reward = points.astype(np.float32) * np.float32(game.reward_scale)
+        reward -= died * np.float32(game.death_penalty)
+        ends = (terminated | died) if game.life_loss_terminal else terminated
+        # With a delay the machine got an older input; the action that was chosen is what the
+        # state after it depends on, so that is what is learned from (less an illegal zap).
+        if game.input_delay:
+            taken_spin, taken = spin, np.where(legal, buttons, buttons & 1).astype(np.uint8)
+        else:
+            taken_spin, taken = records["executed_spin"], records["executed_buttons"]
+        return Step(
+            reward=reward,
+            terminated=ends.copy(),
+            truncated=truncated.copy(),
+            game_over=over,
+            score=records["score"].copy(),
+            spin=taken_spin.copy(),
+            buttons=taken.copy(),
+            final_codes=batch.last_codes,
+            final_zap_legal=batch.last_codes[:, ZAP_LEGAL_FEATURE] > 0,
+            ticks=records["ticks"] - ticks_before,
+            level=np.where(over, self.levels(batch.last_ram), self.levels()),
+            death_cause=records["step_death"].copy(),
+        )
+
+    def levels(self, images: NDArray[np.void] | None = None) -> NDArray[np.int64]:
+        """Level (from 1) of each image, int64 ``(N,)``; of the present states if left out."""
+        ram = self._batch.ram if images is None else images
+        return ram["cur_wave"].astype(np.int64) + 1
+
+    def start_at(self, levels: Sequence[int]) -> None:
+        """Let new games draw one entry of ``levels`` each, with equal chances."""
+        self._batch.set_start_levels(levels)
+
+    def state_dict(self) -> dict[str, Any]:
+        batch = self._batch
+        states = batch.snapshot() if isinstance(batch, MameBatch) else batch.clone()
+        return {"states": states}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        states = np.asarray(state["states"])
+        if isinstance(self._batch, MameBatch):
+            self._batch.leave_at(states)
+        else:
+            self._batch.restore(states)
+
+    def close(self) -> None:
+        """End the machines, where there are any."""
+        self._batch.close()
+
+
+class TempestTeacher:
+    """A teacher whose decisions of one tick are spread over a decision of ``frame_skip`` ticks.
+
+    Args:
+        teacher: decides every tick.
+        frame_skip: ticks that one decision lasts.
+    """
+
+    def __init__(self, teacher: Teacher, frame_skip: int) -> None:
+        self.teacher = teacher
+        self.frame_skip = frame_skip
+
+    def act(
+        self, images: tuple[NDArray[np.void], NDArray[np.int16]]
+    ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
+        """Knob counts and buttons, ``(N,)`` each; the knob turns as far as in one tick."""
+        ram, pending = images
+        spin, buttons = self.teacher.act(ram, pending if pending.shape[1] else None)
+        if self.frame_skip > 1:
+            # A full turn means "as fast as possible"; anything less is a distance.
+            slower = np.round(spin / self.frame_skip).astype(np.int8)
+            spin = np.where(np.abs(spin) >= SPINNER_COUNTS, spin, slower).astype(np.int8)
+        return spin, buttons
+
+    def state_dict(self) -> dict[str, Any]:
+        """What the teacher remembers."""
+        return self.teacher.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from what ``state_dict`` gave."""
+        self.teacher.load_state_dict(state)
+
+
+def teacher_of(config: Config) -> TempestTeacher | None:
+    """The configured teacher; None where there is none.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    if config.teacher.name == NO_TEACHER:
+        return None
+    if config.teacher.name not in TEACHER_NAMES:
+        raise UserError(unknown_name("teacher", config.teacher.name, [*TEACHER_NAMES, NO_TEACHER]))
+    teacher = make_teacher(config.teacher.name, config.run.seed)
+    return TempestTeacher(teacher, config.game.frame_skip)

@@ -1,0 +1,75 @@
+"""Figures of an update: what is put into the metrics of its targets, rows, gradient and ages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from .gradient_accumulation import CLIP_EPSILON
+from .targets import Target
+from .metrics import Metrics
+from .objective import BatchRows
+from tempest_agent.agent.replay.rows import DRIVER_NAMES, Column
+from tempest_agent.agent.networks.value_rescaling import restore
+
+LOSSES = tuple(f"loss_{name}" for name in DRIVER_NAMES)
+VALUES = tuple(f"q_{name}" for name in DRIVER_NAMES)
+
+
+def record_targets(target: Target, metrics: Metrics) -> None:
+    """Figures of the targets of a micro-batch."""
+    metrics.mean("target_mean", target.raw)
+    metrics.highest("target_max", target.raw.abs())
+    hits = target.below.sum() + target.above.sum()
+    metrics.total("target_clip_hits", hits)
+    metrics.mean("target_clip_share", hits, target.raw.numel())
+    metrics.mean("target_clip_low_share", target.below)
+    metrics.mean("target_clip_high_share", target.above)
+    metrics.mean("effective_n", target.effective_n)
+
+
+@torch.no_grad()
+def record_rows(
+    rows: BatchRows, predicted: Tensor, row_loss: Tensor, rescaling: str, metrics: Metrics
+) -> None:
+    """Figures of ``rows``: predictions ``(B,)`` in units ``rescaling``, losses ``(B,)``."""
+    predicted = restore(predicted, rescaling)
+    metrics.mean("loss", row_loss)
+    metrics.mean("q_mean", predicted)
+    metrics.highest("q_max", predicted)
+    metrics.lowest("q_min", predicted)
+    each = torch.arange(len(DRIVER_NAMES), device=row_loss.device)
+    mask = (rows.driver.unsqueeze(1) == each).to(row_loss.dtype)
+    # Sums of losses, values and rows of every driver in one product.
+    losses, values, rows_of = torch.stack((row_loss, predicted, torch.ones_like(predicted))) @ mask
+    metrics.means(LOSSES, losses, rows_of)
+    metrics.means(VALUES, values, rows_of)
+
+
+def record_step(
+    norm: Tensor,
+    group_norms: Mapping[str, Tensor],
+    took: Tensor | None,
+    max_norm: float,
+    metrics: Metrics,
+) -> None:
+    """Figures of a gradient, cut at ``max_norm``; nothing counts where the step was not taken."""
+    if took is not None:
+        norm = torch.where(took > 0, norm, 0.0)
+    metrics.mean("grad_norm", norm)
+    metrics.highest("grad_norm_max", norm)
+    for name, part in group_norms.items():
+        metrics.mean(f"grad_norm_{name}", part if took is None else part.nan_to_num() * took)
+    # What the clipping by norm has multiplied the gradient with.
+    ratio = (max_norm / (norm + CLIP_EPSILON)).clamp(max=1.0)
+    metrics.mean("clip_ratio", ratio)
+    metrics.mean("clip_share", (ratio < 1.0).float())
+
+
+def record_ages(ages: Column, ranks: int, metrics: Metrics) -> None:
+    """Figures of the ages ``(B,)`` of an update's rows, in decisions of one of ``ranks``."""
+    of_all = torch.as_tensor(ages) * ranks
+    metrics.mean("sample_age", of_all.double().mean())
+    metrics.highest("sample_age_max", of_all)

@@ -1,0 +1,33 @@
+"""How large a network is: parameters, and arithmetic per row."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from .q_network import QNetwork
+
+
+class NetworkSize(NamedTuple):
+    """Of one network."""
+
+    parameters: int
+    flops: int
+    """Floating-point operations of matrix products in one forward pass of one row."""
+
+    def __str__(self) -> str:
+        return f"{self.parameters:,} parameters, {self.flops:,} FLOPs a row and forward pass"
+
+
+def size_of(network: QNetwork, num_features: int) -> NetworkSize:
+    """The size of ``network`` on observations of ``num_features``."""
+    device = next(network.parameters()).device
+    counter = FlopCounterMode(display=False)
+    # Networks with noise draw it, and to print a size must not change how a run goes on.
+    generators = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(generators), counter, torch.no_grad():
+        network(torch.zeros(1, num_features, device=device))
+    count = sum(parameter.numel() for parameter in network.parameters())
+    return NetworkSize(count, int(counter.get_total_flops()))

@@ -1,0 +1,313 @@
+"""The replay in the memory of the training device.
+
+Observations live only there.  The ten other bytes of a row are kept on both sides: the host's are
+the record that snapshots and the marks before deaths are made of, the device's are what returns
+are put together from.  A batch is assembled by index arithmetic over all its rows at once, and
+nothing is read back to the host, so an update can be queued while the one before it still runs.
+
+The rows drawn are those of ``ReplayBuffer`` with the same seed (but for ``expert_share``).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .device_priorities import DeviceTree
+from .buffer import PRIORITY_FLOOR, ReplayBuffer
+from .ring import SMALL_COLUMNS, check_memory
+from .rows import (
+    AGENT,
+    BEFORE_DEATH,
+    DRIVER_SHIFT,
+    EXPERT,
+    LABELLED,
+    TERMINATED,
+    TRUNCATED,
+    ZAP_LEGAL,
+    Batch,
+    Column,
+    Path,
+    Rows,
+    to_device,
+)
+
+_FIRST_PLACES = 64
+_CANDIDATES = 8
+"""Uniform draws for each row of the teacher's share; where his rows are rarer, fewer are found."""
+
+
+class DeviceReplay(ReplayBuffer):
+    """As ``ReplayBuffer``, whose arguments it takes, on ``device``; batches hold tensors."""
+
+    def __init__(
+        self,
+        capacity: int,
+        num_envs: int,
+        num_features: int,
+        *,
+        device: torch.device,
+        **settings: Any,
+    ) -> None:
+        self.device = device
+        super().__init__(capacity, num_envs, num_features, **settings)
+        self._small = {
+            name: torch.from_numpy(getattr(self, name).copy()).to(device) for name in SMALL_COLUMNS
+        }
+        rows = self.length * num_envs
+        self._place = torch.full((rows,), -1, dtype=torch.int32, device=device)
+        """Where the observation that a truncated game was left at is kept; -1 elsewhere."""
+        self._places: dict[int, int] = {}
+        self._free: list[int] = []
+        self._aside_codes = torch.zeros(0, num_features, dtype=self.codes.dtype, device=device)
+        self._aside_zap = torch.zeros(0, dtype=torch.bool, device=device)
+        self._newest = torch.full((), -1, dtype=torch.int64, device=device)
+        """Newest step of the games, there so that a recorded update can read it."""
+        self._steps = torch.zeros(0, dtype=torch.int64, device=device)
+        self.set_n_steps(self.n_steps)
+
+    def set_n_steps(self, n_steps: int) -> None:
+        super().set_n_steps(n_steps)
+        if n_steps + 1 == self._steps.numel():
+            return
+        powers = np.cumprod([1.0] + [self.gamma] * n_steps)
+        self._powers = torch.from_numpy(powers).to(self.device)
+        self._steps = torch.arange(n_steps + 1, device=self.device)
+
+    def _allocate(self, shape: tuple[int, ...]) -> Any:
+        return torch.from_numpy(np.zeros((), self.stored)).to(self.device).expand(shape).clone()
+
+    def _check_memory(self, rows: int) -> None:
+        free = torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else None
+        check_memory(rows, self.row_bytes, free)
+
+    @property
+    def where(self) -> str:
+        """Whose memory it takes."""
+        return f"the device {self.device}"
+
+    def _make_tree(self, rows: int) -> Any:
+        return DeviceTree(rows, self.device)
+
+    def _store(self, t: int | slice, codes: NDArray[Any]) -> None:
+        self.codes[t] = self._here(codes)
+
+    def _stored_codes(self) -> NDArray[Any]:
+        codes: NDArray[Any] = self.codes[: self.filled].cpu().numpy()
+        return codes
+
+    def _here(self, array: NDArray[Any]) -> Tensor:
+        return to_device(np.ascontiguousarray(array), self.device)
+
+    def _mirror(self, t: int) -> None:
+        for name, column in self._small.items():
+            column[t] = self._here(getattr(self, name)[t])
+
+    def add(self, rows: Rows) -> None:
+        """Store one decision of every game, over the oldest ones when full."""
+        t = self.position
+        super().add(rows)
+        self._mirror(t)
+        self._newest.fill_(t)
+
+    def end_games(
+        self,
+        codes: NDArray[Any],
+        zap_legal: NDArray[np.bool_],
+        which: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """End the running games after their newest decision, because new ones begin."""
+        super().end_games(codes, zap_legal, which)
+        self._mirror((self.position - 1) % self.length)
+
+    def _keep_aside(self, row: int, codes: NDArray[Any], zap_legal: bool) -> None:
+        super()._keep_aside(row, codes, zap_legal)
+        if not self._free:
+            self._grow()
+        place = self._free.pop()
+        self._places[row] = place
+        self._place[row] = place
+        self._aside_codes[place] = self._here(codes)
+        self._aside_zap[place] = zap_legal
+
+    def _grow(self) -> None:
+        """Twice as much room for what truncated games are left at."""
+        before = len(self._aside_zap)
+        more = max(before, _FIRST_PLACES)
+        self._aside_codes = torch.cat(
+            (self._aside_codes, self.codes.new_zeros(more, self.num_features))
+        )
+        self._aside_zap = torch.cat((self._aside_zap, self._aside_zap.new_zeros(more)))
+        self._free = list(range(before + more - 1, before - 1, -1))
+
+    def _drop_aside(self, row: int) -> None:
+        super()._drop_aside(row)
+        place = self._places.pop(row, None)
+        if place is not None:
+            self._free.append(place)
+            self._place[row] = -1
+
+    def _prioritise_new(self, tree: Any, t: int) -> None:
+        here = t * self.num_envs + self._columns
+        tree.set(here, np.zeros(self.num_envs))
+        if self.filled:
+            before = self._here(((t - 1) % self.length) * self.num_envs + self._columns)
+            errors = torch.ones(self.num_envs, dtype=torch.float64, device=self.device)
+            tree.set(before, self._device_priorities(before, errors * self.largest_error))
+
+    def _before_death(self, t: int, games: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        for rows in super()._before_death(t, games):
+            if rows.size:
+                at = int(rows[0]) // self.num_envs
+                self._small["flags"][at] = self._here(self.flags[at])
+                yield rows
+
+    def _device_priorities(self, rows: Tensor, errors: Tensor) -> Tensor:
+        if self.death_boost > 1.0:
+            boosted = self._small["flags"].view(-1)[rows] & BEFORE_DEATH > 0
+            errors = torch.where(boosted, errors * self.death_boost, errors)
+        return errors**self.priority_exponent
+
+    def sample(self, count: int, importance: float = 1.0) -> Batch:
+        """``count`` starts with their n-step returns, as tensors; see ``ReplayBuffer.sample``."""
+        return self.assembled(*self.draw(count, importance))
+
+    def draw(self, count: int, importance: float = 1.0) -> tuple[Tensor, Tensor]:
+        """Rows ``(B,)`` and importance weights ``(B,)`` of what ``sample`` gives."""
+        if len(self) == 0:
+            raise ValueError("the replay holds no complete decision yet; add two steps first")
+        weights = torch.ones(count, device=self.device)
+        if self.tree is None:
+            rows = self._uniform(count)
+        else:
+            rows = self.tree.sample(count, self.random)
+            chance = self.tree.priorities[rows] / self.tree.total
+            raw = (chance * len(self)) ** -importance
+            weights = (raw / self.highest(raw.max())).float()
+        if self.expert_share > 0.0:
+            rows, weights = self._with_experts(rows, weights)
+        return rows, weights
+
+    def ages(self, rows: Column) -> Column:
+        """As ``ReplayBuffer.ages``, for tensors."""
+        return (self._newest - rows // self.num_envs) % self.length * self.num_envs
+
+    @property
+    def room_aside(self) -> int:
+        """Truncated games that there is room for; what has been recorded before it grew is old."""
+        return self._aside_zap.numel()
+
+    def _uniform(self, count: int) -> Tensor:
+        drawn = self.random.integers(0, len(self), count)
+        oldest = (self.position - self.filled) % self.length
+        return self._here((drawn + oldest * self.num_envs) % (self.length * self.num_envs))
+
+    def _with_experts(self, rows: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Teacher's rows in place of others' until they are the wanted share."""
+        wanted = math.ceil(self.expert_share * len(rows) - 1e-9)
+        others = ~self._is_expert(rows)
+        missing = (wanted - (len(rows) - others.sum())).clamp(min=0)
+        drawn = self._uniform(_CANDIDATES * wanted)
+        suits = self._is_expert(drawn)
+        found = torch.zeros_like(rows)
+        # The i-th suitable draw goes to place i; those beyond the batch to the last, unused.
+        place = (suits.cumsum(0) - 1).clamp(max=len(rows) - 1)
+        found = found.scatter(0, torch.where(suits, place, len(rows) - 1), drawn)
+        missing = torch.minimum(missing, suits.sum())
+        # Others give way in random order.
+        order = self._here(self.random.permutation(len(rows)))
+        rank = torch.empty_like(rows)
+        rank[order] = others[order].cumsum(0) - 1
+        gives_way = others & (rank < missing)
+        rows = torch.where(gives_way, found[rank.clamp(min=0)], rows)
+        # Drawn uniformly, so no priority has to be undone.
+        return rows, torch.where(gives_way, 1.0, weights)
+
+    def _is_expert(self, rows: Tensor) -> Tensor:
+        return (self._small["flags"].view(-1)[rows] >> DRIVER_SHIFT) & 3 == EXPERT
+
+    def assembled(self, rows: Tensor, weights: Tensor) -> Batch:
+        """The batch of the starts ``rows``, int64 ``(B,)``, with importance ``weights``."""
+        small = {name: column.view(-1) for name, column in self._small.items()}
+        total = self.length * self.num_envs
+        way = (rows.unsqueeze(1) + self._steps * self.num_envs) % total
+        flags = small["flags"][way]
+        last = self._last(way, flags)
+        valid = self._steps[:-1] <= last.unsqueeze(1)
+        rewards = small["reward"][way[:, :-1]].double() * self._powers[:-1]
+        end = flags.gather(1, last.unsqueeze(1)).squeeze(1)
+        terminated = end & TERMINATED > 0
+        boot = way.gather(1, last.unsqueeze(1) + 1).squeeze(1)
+        codes = self.codes.view(-1, self.num_features)
+        following, next_flags = codes[boot], small["flags"][boot]
+        next_zap = next_flags & ZAP_LEGAL > 0
+        if self._aside_zap.numel():
+            place = self._place[way.gather(1, last.unsqueeze(1)).squeeze(1)]
+            aside = (place >= 0) & ~terminated
+            place = place.clamp(min=0)
+            following = torch.where(aside.unsqueeze(1), self._aside_codes[place], following)
+            next_zap = torch.where(aside, self._aside_zap[place], next_zap)
+        first = flags[:, 0]
+        return Batch(
+            codes=codes[rows],
+            next_codes=following,
+            spin=small["spin"][rows],
+            buttons=small["buttons"][rows],
+            returns=torch.where(valid, rewards, 0.0).sum(dim=1).float(),
+            discounts=torch.where(terminated, 0.0, self._powers[last + 1]).float(),
+            horizons=last + 1,
+            zap_legal=first & ZAP_LEGAL > 0,
+            next_zap_legal=next_zap,
+            driver=(first >> DRIVER_SHIFT) & 3,
+            label_spin=small["label_spin"][rows],
+            label_buttons=small["label_buttons"][rows],
+            labelled=first & LABELLED > 0,
+            weights=weights,
+            rows=rows,
+            path=self._way(small, codes, way[:, :-1], flags[:, :-1], valid) if self.paths else None,
+        )
+
+    def _last(self, way: Tensor, flags: Tensor) -> Tensor:
+        """Index ``(B,)`` of each return's last decision, of rows ``way`` ``(B, n + 1)``."""
+        ends = flags[:, :-1] & (TERMINATED | TRUNCATED) > 0
+        ends = ends | (way[:, 1:] // self.num_envs == self._newest)
+        if self.cut:
+            ends = ends | ((flags[:, 1:] >> DRIVER_SHIFT) & 3 != AGENT)
+        ends[:, -1] = True
+        return ends.to(torch.uint8).argmax(dim=1)
+
+    def _way(
+        self, small: dict[str, Tensor], codes: Tensor, way: Tensor, flags: Tensor, valid: Tensor
+    ) -> Path:
+        return Path(
+            codes=codes[way],
+            spin=small["spin"][way],
+            buttons=small["buttons"][way],
+            zap_legal=flags & ZAP_LEGAL > 0,
+            driver=(flags >> DRIVER_SHIFT) & 3,
+            reward=small["reward"][way],
+            valid=valid.float(),
+        )
+
+    def update_priorities(self, rows: Any, errors: Any) -> None:
+        """Remember the absolute errors of sampled ``rows``, tensors; nothing to do when uniform."""
+        if self.tree is None:
+            return
+        magnitude = errors.abs().double() + PRIORITY_FLOOR
+        # A plain number would become float32, and a resumed run go on with another one.
+        before = torch.as_tensor(self.largest_error, dtype=torch.float64, device=self.device)
+        self.largest_error = torch.maximum(magnitude.max(), before)
+        self.tree.set(rows, self._device_priorities(rows, magnitude))
+
+    def load(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
+        """Restore what ``arrays`` and ``state_dict`` gave, of either kind of replay."""
+        super().load(arrays, state)
+        for name, column in self._small.items():
+            column.copy_(torch.from_numpy(getattr(self, name)))
+        self._newest.fill_((self.position - 1) % self.length)

@@ -1,0 +1,67 @@
+"""Which memory the replay lives in (``replay.storage``)."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+
+from tempest_agent.config import Config
+
+from .device_buffer import DeviceReplay
+from tempest_agent.agent.networks.q_network import Layout
+from .buffer import ReplayBuffer
+
+log = logging.getLogger("tempest_agent")
+
+GPU_SHARE = 0.7
+"""Share of a GPU's free memory that the replay may take; the rest is for the networks."""
+
+
+def make_replay(
+    config: Config, layout: Layout, num_envs: int, seed: int, device: torch.device
+) -> ReplayBuffer:
+    """The replay of a run that trains on ``device``.
+
+    Raises:
+        UserError: it does not fit into the memory that was asked for.
+    """
+    replay, learner = config.replay, config.learner
+    settings = {
+        "n_steps": max(learner.n_steps, learner.n_steps_end),
+        "gamma": learner.gamma,
+        "trace": learner.trace,
+        "paths": learner.munchausen > 0,
+        "seed": seed,
+        "prioritised": replay.prioritised,
+        "priority_exponent": replay.priority_exponent,
+        "death_boost": replay.death_boost,
+        "death_window": replay.death_window,
+        "expert_share": replay.expert_share,
+        "stored": layout.stored,
+        "stored_counts": layout.stored_counts,
+    }
+    if lives_on_device(config, layout, device):
+        return DeviceReplay(
+            replay.capacity, num_envs, layout.num_features, device=device, **settings
+        )
+    return ReplayBuffer(replay.capacity, num_envs, layout.num_features, **settings)  # type: ignore[arg-type]
+
+
+def lives_on_device(config: Config, layout: Layout, device: torch.device) -> bool:
+    """Whether the replay is made of tensors on ``device``."""
+    replay = config.replay
+    if replay.storage != "auto":
+        return replay.storage == "device"
+    if device.type != "cuda":
+        return False
+    needed = replay.capacity * ReplayBuffer.bytes_per_row(layout.num_features, replay.prioritised)
+    free = torch.cuda.mem_get_info(device)[0]
+    if needed > GPU_SHARE * free:
+        log.warning(
+            "the replay (%.1f GB) is kept in host memory: %.1f GB of the GPU are free",
+            needed / 1e9,
+            free / 1e9,
+        )
+        return False
+    return True

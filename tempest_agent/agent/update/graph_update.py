@@ -1,0 +1,300 @@
+"""An update on a GPU as one recorded graph: from row numbers to new weights without the host.
+
+``Learner.update`` starts some two thousand kernels, and at a batch of a few thousand rows starting
+them takes longer than they run.  Here ``torch.compile`` makes few kernels of the arithmetic, which
+are recorded once as a CUDA graph and then started all at once.  The arithmetic is that of
+``Learner.update`` with three differences: targets of all micro-batches are made together (without
+gradients they need little memory), the gradients of the micro-batches are added up at the end, and
+they are taken with respect to the network's copy in the arithmetic of the updates instead of
+casting each weight anew for every micro-batch, so in 16 bits LayerNorm's scales are rounded too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from tempest_agent.agent.learner.gradient_accumulation import micro_batches
+from .graph_metrics import Collected, Sums
+from tempest_agent.agent.replay.device_buffer import DeviceReplay
+from .flat_weights import FlatWeights
+from tempest_agent.agent.inference.inference_copy import InferenceCopy
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.learner.objective import BatchRows
+from tempest_agent.agent.learner.update_metrics import record_ages, record_rows, record_step
+
+WARM_UP = 3
+"""Updates that are made without a recording: kernels compile, and libraries take their memory."""
+
+BRANCHES = 4
+"""Micro-batches that run beside each other: one alone does not fill a large GPU."""
+
+
+class _Form(NamedTuple):
+    """What a recording depends on; with any other form it has to be made anew."""
+
+    rows: int
+    micro_batches: int
+    imitates: bool
+    n_steps: int
+    target_clip: float
+    room_aside: int
+    copies: tuple[InferenceCopy, InferenceCopy]
+    """Of the online and the target network, by identity."""
+
+
+class WholeUpdate:
+    """Draws rows and learns from them.
+
+    Args:
+        learner: what learns; not with noisy layers, nor in float16.
+        replay: on the learner's device.
+        branches: micro-batches that run beside each other.
+        compiler: makes kernels of a function.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        replay: DeviceReplay,
+        branches: int = BRANCHES,
+        compiler: Callable[..., Any] = torch.compile,
+    ) -> None:
+        self.learner, self.replay = learner, replay
+        self.device = learner.device
+        self.branches = branches
+        self._prepare = compiler(self._prepared, dynamic=False)
+        self._lose = compiler(self._loss, dynamic=False)
+        self._finish = compiler(self._finished, dynamic=False)
+        self._form: _Form | None = None
+        self._graph: Any = None
+        self._played = 0
+        self._sums: Sums | None = None
+        self._settings = torch.zeros(3, device=self.device)
+        """Step size, imitation gate, share of the average."""
+        learner.metrics.before_reading = self.give_figures
+
+    @classmethod
+    def of(cls, learner: Learner, replay: Any) -> WholeUpdate | None:
+        """The form for a learner, where device and settings admit it."""
+        admits = (
+            isinstance(replay, DeviceReplay)
+            and learner.device.type == "cuda"
+            and learner.learner.compile
+            and learner.replicas.size == 1
+            and not learner.network.noisy
+            and learner.accumulator.precision != "float16"
+        )
+        return cls(learner, replay) if admits else None
+
+    def __call__(
+        self,
+        count: int,
+        importance: float,
+        learning_rate: float,
+        imitation: float,
+        accumulation: int = 1,
+    ) -> tuple[Tensor, Tensor]:
+        """One optimiser step; the rows ``(B,)`` that it drew and their absolute errors ``(B,)``.
+
+        Args:
+            count: rows to draw.
+            importance: exponent of the importance weights.
+            learning_rate: step size of this update.
+            imitation: gate of the imitation terms, 0 to 1.
+            accumulation: factor on the number of micro-batches.
+        """
+        learner = self.learner
+        rows, weights = self.replay.draw(count, importance)
+        share = learner.followers.average_share(learner.updates + 1)
+        settings = torch.tensor([learning_rate, imitation, share])
+        if self.device.type == "cuda":
+            settings = settings.pin_memory()
+        self._take(self._form_of(count, imitation, accumulation))
+        self._rows.copy_(rows)
+        self._weights.copy_(weights)
+        self._settings.copy_(settings, non_blocking=True)
+        self._play()
+        for group in learner.optimizer.param_groups:
+            group["lr"] = learning_rate
+        # Only now is anything waited for: the update before, while this one runs.
+        learner.settle()
+        learner.accumulator.took = self._took
+        learner.accumulator.fetch()
+        learner.advance_count(self._took)
+        return self._rows, self._errors
+
+    def _form_of(self, count: int, imitation: float, accumulation: int) -> _Form:
+        learner = self.learner
+        return _Form(
+            rows=count,
+            micro_batches=learner.learner.gradient_accumulation_steps * accumulation,
+            imitates=imitation > 0,
+            n_steps=self.replay.n_steps,
+            target_clip=learner.target_clip,
+            room_aside=self.replay.room_aside,
+            copies=(learner.fast_online, learner.fast_target),
+        )
+
+    def _take(self, form: _Form) -> None:
+        """Get ready for updates of another form."""
+        before = self._form
+        if form == before:
+            return
+        self.give_figures()
+        learner, device = self.learner, self.device
+        self._form, self._graph, self._played, self._sums = form, None, 0, None
+        self._rows = torch.zeros(form.rows, dtype=torch.int64, device=device)
+        self._weights = torch.ones(form.rows, device=device)
+        if before is None or form.copies != before.copies:
+            self._flat = FlatWeights(learner)
+            self._rest = [
+                torch.zeros(slot - p.numel(), device=device, dtype=p.dtype)
+                for slot, p in zip(self._flat.slots, self._flat.copied, strict=True)
+            ]
+        self._gradients = torch.zeros(
+            form.micro_batches, self._flat.size, device=device, dtype=self._flat.copy.dtype
+        )
+
+    def _play(self) -> None:
+        if self._graph is not None:
+            self._graph.replay()
+        elif self.device.type != "cuda":
+            self._body()
+        elif self._played < WARM_UP:
+            side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                self._body()
+            torch.cuda.current_stream().wait_stream(side)
+            self._played += 1
+        else:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                self._body()
+            graph.replay()
+            self._graph = graph
+
+    def _body(self) -> None:
+        form = self._form
+        if form is None:
+            raise RuntimeError("no form yet")
+        rate, imitation, share = self._settings
+        rows, labels, prepared = self._prepare(self._rows, self._weights)
+        tables, losses = [prepared], []
+        streams = self._fork()
+        for i, (first, last) in enumerate(micro_batches(form.rows, form.micro_batches)):
+            piece = tuple(column[first:last] for column in rows)
+            weight = (last - first) / form.rows
+            with torch.cuda.stream(streams[i % len(streams)]):
+                loss, predicted, each, table = self._lose(piece, imitation, labels, weight)
+                with warnings.catch_warnings():
+                    # The weights were seen on another stream before; nothing is added to theirs.
+                    warnings.filterwarnings("ignore", "The AccumulateGrad node's stream")
+                    gradients = torch.autograd.grad(loss, self._flat.copied)
+                pieces = zip(gradients, self._rest, strict=True)
+                flat = [part for g, rest in pieces for part in (g.reshape(-1), rest)]
+                torch.cat([part for part in flat if part.numel()], out=self._gradients[i])
+            losses.append((predicted, each))
+            if table is not None:
+                tables.append(table)
+        self._join(streams)
+        if self._sums is None:
+            self._sums = Sums(self._names(rows, losses, labels), self.device)
+        self._errors, self._took = self._finish(rows, losses, tables, self._gradients, rate, share)
+
+    def _fork(self) -> list[Any]:
+        """One stream per branch, the present one among them."""
+        if self.device.type != "cuda":
+            return [None]
+        here = torch.cuda.current_stream()
+        streams: list[Any] = [here]
+        for _ in range(self.branches - 1):
+            stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            stream.wait_stream(here)
+            streams.append(stream)
+        return streams
+
+    def _join(self, streams: list[Any]) -> None:
+        for stream in streams[1:]:
+            torch.cuda.current_stream().wait_stream(stream)
+
+    # Between the compiled functions rows are plain tuples: not every version of the compiler can
+    # give back a named one.
+
+    def _prepared(self, rows: Tensor, weights: Tensor) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
+        figures = Collected()
+        ready, labels = self._read(rows, weights, figures)
+        return tuple(ready), labels, figures.table()
+
+    @torch.no_grad()
+    def _read(self, rows: Tensor, weights: Tensor, figures: Collected) -> tuple[BatchRows, Tensor]:
+        learner = self.learner
+        batch = self.replay.assembled(rows, weights)
+        ready = learner.rows(batch, figures, learner.fast_online.inputs)
+        record_ages(self.replay.ages(rows), learner.replicas.size, figures)
+        return ready, ready.usable.sum().clamp(min=1.0)
+
+    def _loss(
+        self, rows: tuple[Tensor, ...], imitation: Tensor, labels: Tensor, weight: float
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        figures = Collected()
+        loss, predicted, each = self._losses(BatchRows(*rows), imitation, labels * weight, figures)
+        return loss * weight, predicted, each, figures.table() if figures.names else None
+
+    def _losses(
+        self, rows: BatchRows, imitation: Tensor, labels: Tensor, figures: Collected
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        learner, form = self.learner, self._form
+        network = learner.fast_online.network
+        fractions = network.distribution.draw_fractions(len(rows.target), self.device)
+        heads = network(rows.observation, fractions)
+        gate = imitation if form is not None and form.imitates else 0.0
+        return learner.objective.loss(network, rows, heads, fractions, gate, labels, figures)
+
+    @torch.no_grad()
+    def _finished(
+        self,
+        rows: tuple[Tensor, ...],
+        losses: list[tuple[Tensor, Tensor]],
+        tables: list[Tensor],
+        gradients: Tensor,
+        rate: Tensor,
+        share: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        learner, figures, whole = self.learner, Collected(), BatchRows(*rows)
+        predicted = torch.cat([predicted for predicted, _ in losses])
+        each = torch.cat([each for _, each in losses])
+        setting = learner.learner
+        record_rows(whole, predicted, each, setting.value_rescaling, figures)
+        taken = self._flat.step(gradients, rate, share)
+        record_step(taken.norm, taken.group_norms, taken.took, setting.max_grad_norm, figures)
+        if self._sums is not None:
+            self._sums.add(torch.cat([*tables, figures.table()], dim=1))
+        return (predicted - whole.target).abs(), taken.took
+
+    @torch.no_grad()
+    def _names(
+        self, rows: tuple[Tensor, ...], losses: list[tuple[Tensor, Tensor]], labels: Tensor
+    ) -> list[tuple[str, str]]:
+        """The figures in the order of ``_body``, learnt from passes that are not compiled."""
+        first, each, last = Collected(), Collected(), Collected()
+        self._read(self._rows, self._weights, first)
+        piece = BatchRows(*(column[: len(losses[0][0])] for column in rows))
+        self._losses(piece, self._settings[1], labels, each)
+        predicted, loss = losses[0]
+        setting = self.learner.learner
+        record_rows(piece, predicted, loss, setting.value_rescaling, last)
+        one = torch.ones((), device=self.device)
+        groups = dict.fromkeys(self._flat.groups, one)
+        record_step(one, groups, one, setting.max_grad_norm, last)
+        return [*first.names, *each.names * len(losses), *last.names]
+
+    def give_figures(self) -> None:
+        """Hand the figures since the last time to the learner's metrics."""
+        if self._sums is not None:
+            self._sums.give(self.learner.metrics)

@@ -1,0 +1,72 @@
+"""Speed of the real game: what the bridge costs beyond MAME's own speed."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from tempest_agent.commands.bench import Figure, figure
+from tempest_agent.envs.mame import protocol
+from tempest_agent.envs.mame.mame_batch import MameBatch
+from tempest_agent.envs.mame.mame_options import MameOptions
+from tempest_agent.envs.engine.settings import GameSettings
+
+TICKS = 300
+ROUNDS = 7
+FRAMES_PER_TICK = 60 / 27.34
+CYCLES_PER_TICK = 9 * 6144
+STATE_LOADS = 20
+
+
+def measure(machine: MameOptions) -> dict[str, Figure]:
+    """Figures of one MAME; its own speed is that of the same process without the bridge's taps.
+
+    Both are measured in turns, so that a machine that is busy for a while slows both down.
+    """
+    settings = GameSettings(skip_idle=False)
+    bridged: list[float] = []
+    free: list[float] = []
+    with MameBatch(1, settings, machine, autoreset=True, observe=False) as batch:
+        began = time.perf_counter()
+        batch.reset(seeds=0)
+        first_game = time.perf_counter() - began
+        for _ in range(ROUNDS):
+            bridged.append(_bridged(batch))
+            free.append(_free(batch))
+        began = time.perf_counter()
+        for seed in range(STATE_LOADS):
+            batch.reset(seeds=seed)
+        reset = (time.perf_counter() - began) / STATE_LOADS
+    slow, fast = min(bridged), min(free)
+    return {
+        "mame_ticks_per_second": figure(1 / slow, "ticks/s", 1 / fast),
+        "bridge_overhead": {
+            "value": slow / fast - 1,
+            "unit": "time of a tick with its exchange beyond MAME's own",
+            "baseline": fast,
+            "ratio": slow / fast,
+        },
+        "first_game_seconds": figure(first_game, "s from nothing to the first play tick"),
+        "reset_seconds": figure(reset, "s from one game to the next one's first play tick"),
+    }
+
+
+def _bridged(batch: MameBatch) -> float:
+    """Seconds of a tick with everything that an environment's step does."""
+    spin, buttons = np.zeros(1, np.int8), np.ones(1, np.uint8)
+    # A new game, so that no time goes to starting one in between.
+    batch.reset()
+    began = time.perf_counter()
+    for _ in range(TICKS):
+        batch.step(spin, buttons)
+    return (time.perf_counter() - began) / TICKS
+
+
+def _free(batch: MameBatch) -> float:
+    """Seconds of a tick when MAME is left alone."""
+    frames = round(TICKS * FRAMES_PER_TICK)
+    start = batch.frame(0)
+    began = time.perf_counter()
+    end = batch.command(0, protocol.run_free(frames) + protocol.go(), seconds=60.0)
+    return (time.perf_counter() - began) / ((end.cycle - start.cycle) / CYCLES_PER_TICK)

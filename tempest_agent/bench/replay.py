@@ -1,0 +1,156 @@
+"""Speed and size of the replay: priorities against uniform sampling at a million rows."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.replay.buffer import AGENT, ReplayBuffer, Rows
+from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
+from tempest_agent.commands.bench import Figure, figure
+from tempest_agent.bench.env import fastest
+from tempest_agent.bench.learner import random_batch
+from tempest_agent.config import load_config
+
+ROWS = 1_000_000
+GAMES = 128
+BATCH = 512
+LARGER_BATCHES = (4096, 16_384)
+CALLS = 20
+"""Batches of ``BATCH`` of one measurement: a single one is too short to time."""
+
+FEATURES = 171
+"""Of the rows that are compared; more would favour priorities, whose cost they do not change."""
+
+
+def measure() -> dict[str, Figure]:
+    """Every figure of the replay, see ``docs/commands.md``."""
+    buffer = filled(FEATURES)
+    costs = {rows: _measured(buffer, rows) for rows in (BATCH, *LARGER_BATCHES)}
+    small = costs[BATCH]
+    real = ReplayBuffer.bytes_per_row(TEMPEST_LAYOUT.num_features)
+    figures: dict[str, Figure] = {
+        "prioritised_to_uniform": {
+            "value": small.prioritised / small.uniform,
+            "unit": f"time to sample {BATCH} of {ROWS:,} rows and update them, to sampling alone",
+            "baseline": small.uniform,
+            "ratio": small.prioritised / small.uniform,
+        },
+        "prioritised_update_ratio": small.ratio,
+    }
+    figures |= {f"prioritised_update_ratio_{rows}": costs[rows].ratio for rows in LARGER_BATCHES}
+    return figures | {
+        "rows_per_second": figure(BATCH / small.prioritised, "rows/s", BATCH / small.uniform),
+        "bytes_per_row": figure(
+            float(real),
+            f"bytes; an observation of {TEMPEST_LAYOUT.num_features} codes, stored once",
+        ),
+    }
+
+
+@dataclass(frozen=True)
+class _Costs:
+    """Seconds of a batch of ``rows``."""
+
+    rows: int
+    uniform: float
+    prioritised: float
+    update: float
+
+    @property
+    def ratio(self) -> Figure:
+        """Of whole updates, with and without priorities."""
+        without = self.update + self.uniform
+        ratio = (self.update + self.prioritised) / without
+        unit = f"time of a whole update of the default network from {self.rows:,} rows, to the same"
+        return {
+            "value": ratio,
+            "unit": f"{unit} without priorities",
+            "baseline": without,
+            "ratio": ratio,
+        }
+
+
+def _measured(buffer: ReplayBuffer, rows: int) -> _Costs:
+    calls = max(2, CALLS * BATCH // rows)
+    uniform, prioritised = fastest(
+        lambda: _uniform(buffer, rows, calls), lambda: _prioritised(buffer, rows, calls)
+    )
+    return _Costs(rows, uniform / calls, prioritised / calls, _update_seconds(rows))
+
+
+def filled(num_features: int) -> ReplayBuffer:
+    """A prioritised replay full of random rows."""
+    buffer = ReplayBuffer(
+        ROWS, GAMES, num_features, n_steps=5, gamma=0.99, prioritised=True, seed=0
+    )
+    random = np.random.default_rng(0)
+    nothing = np.zeros(GAMES, np.bool_)
+    for _ in range(buffer.length):
+        codes: NDArray[np.int8] = random.integers(-127, 128, (GAMES, num_features), np.int8)
+        buffer.add(
+            Rows(
+                codes=codes,
+                spin=np.zeros(GAMES, np.int8),
+                buttons=np.zeros(GAMES, np.uint8),
+                reward=random.random(GAMES, np.float32),
+                terminated=random.random(GAMES) < 0.005,
+                truncated=nothing,
+                episode_start=nothing,
+                zap_legal=nothing,
+                driver=np.full(GAMES, AGENT, np.uint8),
+                label_spin=np.zeros(GAMES, np.int8),
+                label_buttons=np.zeros(GAMES, np.uint8),
+                labelled=nothing,
+                final_codes=codes,
+                final_zap_legal=nothing,
+            )
+        )
+    rows = np.arange(buffer.length * GAMES)
+    buffer.update_priorities(rows[: len(buffer)], random.exponential(size=len(buffer)))
+    return buffer
+
+
+def _uniform(buffer: ReplayBuffer, rows: int, calls: int) -> Callable[[], None]:
+    plain = copy.copy(buffer)
+    plain.tree = None
+
+    def run() -> None:
+        for _ in range(calls):
+            plain.sample(rows)
+
+    return run
+
+
+def _prioritised(buffer: ReplayBuffer, rows: int, calls: int) -> Callable[[], None]:
+    errors = np.random.default_rng(0).exponential(size=rows)
+
+    def run() -> None:
+        for _ in range(calls):
+            buffer.update_priorities(buffer.sample(rows, 0.5).rows, errors)
+
+    return run
+
+
+def _update_seconds(rows: int) -> float:
+    """Of the learner, from a sampled batch of the default network's observations."""
+    layout: Layout = TEMPEST_LAYOUT
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    learner = Learner(layout, load_config(), torch.device("cpu"))
+    batch = random_batch(layout, rows)
+    best = float("inf")
+    for _ in range(5):
+        began = time.perf_counter()
+        learner.update(batch, 1e-4, 0.0)
+        best = min(best, time.perf_counter() - began)
+    torch.set_num_threads(threads)
+    return best

@@ -1,0 +1,135 @@
+"""What commands need to play on the real machine: their options and their errors."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from tempest_agent.commands.options.types import PATH
+from tempest_agent.errors import UserError
+
+if TYPE_CHECKING:
+    from tempest_agent.envs.mame.mame_options import MameOptions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_ROM_OPTIONS = (
+    click.option(
+        "--rom-path",
+        type=PATH,
+        help="Folder with your own tempest.zip or tempest1.zip, for --backend mame.",
+    ),
+    click.option("--mame", "mame_path", help="The program MAME.  [default: the installed one]"),
+    click.option("--any-roms", is_flag=True, help="Accept ROM files with wrong checksums."),
+    click.option(
+        "--random-bytes",
+        type=click.Choice(["machine", "simulator"]),
+        help="Where the real game's chance comes from: its own chips, or the simulator's stream.  "
+        "[default: machine]",
+    ),
+)
+
+
+def rom_options(command: F) -> F:
+    """The options of the real machine, given to ``command`` as keywords for ``machine_from``."""
+    for option in reversed(_ROM_OPTIONS):
+        command = option(command)
+    return command
+
+
+def backend_option(command: F) -> F:
+    """The option ``--backend`` and, with it, those of the real machine."""
+    option = click.option(
+        "--backend",
+        type=click.Choice(["sim", "mame"]),
+        default="sim",
+        show_default=True,
+        help="What the games run on: the simulator, or the real game in MAME.",
+    )
+    return option(rom_options(command))
+
+
+def machine_from(
+    backend: str,
+    rom_path: Path | None,
+    mame_path: str | None,
+    any_roms: bool,
+    random_bytes: str | None,
+    *,
+    window: bool = False,
+) -> MameOptions | None:
+    """The machine that a command's options ask for; ``None`` for the simulator.
+
+    Raises ``UserError`` for options that do not belong together, and where there is no MAME, or no
+    ROM set that it can play.
+    """
+    from tempest_agent.envs.mame.mame_options import MameOptions
+
+    if backend == "sim":
+        given = {"--rom-path": rom_path, "--mame": mame_path, "--any-roms": any_roms}
+        given["--random-bytes"] = random_bytes
+        for name, value in given.items():
+            if value:
+                raise UserError(f"{name} is for the real game only: add --backend mame")
+        return None
+    if rom_path is None:
+        raise UserError(
+            "the real game needs --rom-path, the folder with your own tempest.zip or tempest1.zip"
+        )
+    from tempest_agent.envs.mame.roms import find_rom_set
+
+    options = MameOptions(
+        rom_path,
+        mame_path=mame_path,
+        strict_roms=not any_roms,
+        random_bytes=random_bytes or MameOptions.random_bytes,
+        mame_window=window,
+        # Whoever closes MAME's window does not want another one.
+        max_restarts=0 if window else MameOptions.max_restarts,
+    )
+    with machine_errors():
+        return dataclasses.replace(options, rom_set=find_rom_set(options))
+
+
+def introduce_machine(machine: MameOptions) -> None:
+    """Say which ROM set is played."""
+    from tempest_agent.envs.mame.mame_options import ROM_SETS
+
+    name = str(machine.rom_set)
+    click.echo(f"ROM set {name} (Tempest {ROM_SETS[name]}) on MAME", err=True)
+
+
+def require_display() -> None:
+    """``UserError`` where MAME's window has no display to open on."""
+    if sys.platform == "linux" and not (
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    ):
+        raise UserError(
+            "MAME's window needs a display and there is none (DISPLAY is not set): "
+            "leave --render out, or film the game with --record FILE.mp4"
+        )
+
+
+@contextmanager
+def machine_errors(window: bool = False) -> Iterator[None]:
+    """Turn what goes wrong with MAME into one line for the user.
+
+    ``window``: MAME shows its own; closing that ends the command as the user wants.
+    """
+    from tempest_agent.agent.games import mame_backend as machine
+    from tempest_agent.envs.mame.errors import MachineError
+
+    with machine.machine_errors():
+        try:
+            yield
+        except MachineError as error:
+            if not window or error.phase == "starting":
+                raise
+            click.echo(f"MAME's window is gone: {error.status}", err=True)

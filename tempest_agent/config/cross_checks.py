@@ -1,0 +1,119 @@
+"""Settings that must fit each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .setting import ConfigError
+from .config import Config
+
+
+def check_together(config: Config) -> None:
+    teacher, exploration = config.teacher, config.exploration
+    replay, run, learner = config.replay, config.run, config.learner
+    longest = max(learner.n_steps, learner.n_steps_end)
+    problems = (
+        (
+            teacher.segment_min > teacher.segment_max,
+            f"teacher.segment_min={teacher.segment_min} is above "
+            f"teacher.segment_max={teacher.segment_max}; lower the first or raise the second",
+        ),
+        (
+            teacher.expert_ratio_floor > teacher.expert_ratio_start,
+            f"teacher.expert_ratio_floor={teacher.expert_ratio_floor} is above "
+            f"teacher.expert_ratio_start={teacher.expert_ratio_start}; the share can only fall",
+        ),
+        (
+            exploration.epsilon_floor > exploration.epsilon_start,
+            f"exploration.epsilon_floor={exploration.epsilon_floor} is above "
+            f"exploration.epsilon_start={exploration.epsilon_start}; lower the first",
+        ),
+        (
+            config.game.level_curriculum != "none" and len(set(config.game.start_levels)) < 2,
+            f"game.level_curriculum={config.game.level_curriculum} needs several levels in "
+            f"game.start_levels={list(config.game.start_levels)}, lowest to highest",
+        ),
+        (
+            config.game.level_curriculum != "none" and config.game.backend != "sim",
+            f"game.level_curriculum={config.game.level_curriculum} works on the simulator alone; "
+            "set it to none, or game.backend=sim",
+        ),
+        (
+            config.actors.count > run.num_envs,
+            f"actors.count={config.actors.count} is above run.num_envs={run.num_envs}; some actors "
+            "would have no game",
+        ),
+        (
+            exploration.epsilon_min > exploration.epsilon_max,
+            f"exploration.epsilon_min={exploration.epsilon_min} is above "
+            f"exploration.epsilon_max={exploration.epsilon_max}; swap them, or set both",
+        ),
+        (
+            replay.capacity < run.num_envs * (longest + 2),
+            f"replay.capacity={replay.capacity} is too small for {run.num_envs} games and "
+            f"n_steps={longest}; set at least {run.num_envs * (longest + 2)}",
+        ),
+        (
+            replay.learning_starts > replay.capacity,
+            f"replay.learning_starts={replay.learning_starts} is above "
+            f"replay.capacity={replay.capacity}; learning would never start",
+        ),
+        (
+            learner.gradient_accumulation_steps > learner.batch_size,
+            f"learner.gradient_accumulation_steps={learner.gradient_accumulation_steps} is above "
+            f"learner.batch_size={learner.batch_size}; some micro-batches would be empty",
+        ),
+        (
+            learner.batch_size > replay.capacity,
+            f"learner.batch_size={learner.batch_size} is above "
+            f"replay.capacity={replay.capacity}; lower the first or raise the second",
+        ),
+        *_learner_problems(config),
+    )
+    for wrong, message in problems:
+        if wrong:
+            raise ConfigError(message)
+
+
+def _learner_problems(config: Config) -> Iterator[tuple[bool, str]]:
+    learner, network, replay = config.learner, config.network, config.replay
+    yield (
+        network.spinner_interpolation == "quadratic" and network.spinner_knots < 3,
+        f"network.spinner_knots={network.spinner_knots} is too few for "
+        "network.spinner_interpolation=quadratic; set at least 3",
+    )
+    yield (
+        network.value_head == "lanes"
+        and (
+            network.encoder != "lanes"
+            or network.spinner_knots != 63
+            or network.spinner_head == "regression"
+            or not network.dueling
+            or network.noisy
+            or learner.loss not in ("huber", "squared")
+        ),
+        "network.value_head=lanes values the landing place of every knob count: set "
+        "network.encoder=lanes and network.spinner_knots=63, and leave network.spinner_head, "
+        "dueling, noisy and learner.loss at their defaults",
+    )
+    yield (
+        learner.target_clip == 0 and learner.loss in ("c51", "hl_gauss"),
+        f"learner.loss={learner.loss} spreads its {learner.value_bins} bins between both "
+        "learner.target_clip, and that is 0, no clamp; set learner.target_clip to what no return "
+        "exceeds, as closely as you can",
+    )
+    yield (
+        learner.trace == "retrace" and learner.loss in ("c51", "iqn"),
+        f"learner.trace=retrace corrects expected values, which learner.loss={learner.loss} does "
+        "not learn from; use huber, squared or hl_gauss",
+    )
+    yield (
+        learner.trace == "retrace" and learner.munchausen > 0,
+        f"learner.munchausen={learner.munchausen} and learner.trace=retrace exclude each other; "
+        "set learner.munchausen=0 or another trace",
+    )
+    yield (
+        replay.death_boost > 1 and not replay.prioritised,
+        f"replay.death_boost={replay.death_boost} changes priorities, which are off; set "
+        "replay.prioritised=true",
+    )

@@ -1,0 +1,47 @@
+"""Greedy games at a checkpoint: how a network that is in training plays by itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from tempest_agent.agent.inference.policy import load_policy
+from tempest_agent.evaluation.games import Games, play_games, summary
+from tempest_agent.evaluation.players import network_choice
+
+EVAL_MAX_TICKS = 10_000
+"""Greedy games during training are cut earlier than in the standard evaluation: they cost time."""
+
+EVALUATED = ("score_iqm", "score_mean", "level_mean", "ticks_mean", "deaths_per_1000_ticks")
+
+
+class _Stopped(Exception):  # noqa: N818  (no error: the user asked for it)
+    """The run is to end."""
+
+
+def greedy_figures(
+    path: Path, count: int, seed: int, ends: Callable[[], bool]
+) -> dict[str, float] | None:
+    """How the checkpoint at ``path`` plays ``count`` games of ``seed``: ``EVALUATED``.
+
+    None if ``ends``, asked now and then, says that they are not wanted any more.
+    """
+
+    def check(_ticks: int) -> None:
+        if ends():
+            raise _Stopped
+
+    try:
+        # A network draws its first weights, and a resumed run plays no games at this point.
+        with torch.random.fork_rng(devices=[]):
+            check(0)
+            policy = load_policy(path)
+            games = Games(count, seed, max_ticks=EVAL_MAX_TICKS, input_delay=policy.input_delay)
+            threads = min(2, os.cpu_count() or 1)
+            played = summary(play_games(network_choice(policy, str(path)), games, threads, check))
+    except _Stopped:
+        return None
+    return {name: float(played[name]) for name in EVALUATED}

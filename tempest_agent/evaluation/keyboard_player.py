@@ -1,0 +1,48 @@
+"""A person at the keyboard as a player."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tempest_agent.envs.engine.batch import GameBatch
+from tempest_agent.evaluation.players import Actions
+
+HELP = "keys: a and d turn, space fires, f fires on and off, s superzapper, Escape ends"
+
+SPEED: Final = 12
+"""Knob counts a tick while a turning key is held: three quarters of a lane."""
+
+HOLD: Final = 6
+"""Ticks that a key counts as held after it was last seen: a window reports repeats, no release."""
+
+
+class Keyboard:
+    """Turns the key that a window reports each tick into inputs."""
+
+    def __init__(self) -> None:
+        self._spin = 0
+        self._turning = 0
+        self._firing = 0
+        self._always = False
+        self._zap = False
+
+    def press(self, key: int) -> None:
+        """Take note of a key (a character's code, or -1 for none)."""
+        character = chr(key & 0xFF).lower() if key >= 0 else ""
+        self._turning = max(self._turning - 1, 0)
+        self._firing = max(self._firing - 1, 0)
+        self._zap = character == "s"
+        if character in ("a", "d"):
+            self._spin, self._turning = (SPEED if character == "a" else -SPEED), HOLD
+        elif character == " ":
+            self._firing = HOLD
+        elif character == "f":
+            self._always = not self._always
+
+    def act(self, batch: GameBatch) -> Actions:
+        """The inputs of this tick, for a batch of one game."""
+        spin = self._spin if self._turning else 0
+        fire = self._always or self._firing > 0
+        return np.array([spin], np.int8), np.array([fire + 2 * self._zap], np.uint8)

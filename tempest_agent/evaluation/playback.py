@@ -1,0 +1,47 @@
+"""One game, tick by tick, for an audience: the same game that the evaluation plays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+import numpy as np
+
+from tempest_agent.envs.api.backend import make_batch
+from tempest_agent.envs.engine.batch import GameBatch
+from tempest_agent.envs.game_state.controls import needs_no_input
+from tempest_agent.evaluation.games import Games
+from tempest_agent.evaluation.players import PlayerChoice
+
+
+def play_ticks(choice: PlayerChoice, games: Games, number: int) -> Iterator[GameBatch]:
+    """Play game ``number`` of ``games``; yields the batch of this one game after every tick.
+
+    The game is the one that the evaluation plays, to the last byte.
+    """
+    settings = games.settings(1, skip_idle=False)
+    with closing(make_batch(1, settings, games.machine, observe=choice.sees_features)) as batch:
+        yield from play_ticks_of(batch, choice, games, number)
+
+
+def play_ticks_of(
+    batch: GameBatch, choice: PlayerChoice, games: Games, number: int
+) -> Iterator[GameBatch]:
+    """The same on a batch of one game that steps tick by tick.
+
+    The evaluation skips the ticks that need no decision within its steps.  Here each tick is
+    seen, so those get inputs at rest and no decision, which is what skipping means.
+    """
+    games.begin(batch, number)
+    player = choice.make(np.array([number]), games.seed)
+    rest = np.zeros(1, np.int8), np.zeros(1, np.uint8)
+    action, held = rest, 0
+    yield batch
+    while not (batch.terminated[0] or batch.truncated[0]):
+        if needs_no_input(batch.ram[0]):
+            action, held = rest, 0
+        elif held == 0:
+            action, held = player.act(batch), choice.frame_skip
+        batch.step(*action)
+        held = max(held - 1, 0)
+        yield batch

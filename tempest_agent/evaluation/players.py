@@ -1,0 +1,213 @@
+"""Who plays: the scripted players and trained checkpoints behind one interface.
+
+A player decides for many games at once, but each decision depends on its own game only: on the
+game's image, on its number, and on nothing that other games do.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.memory import RAM_DTYPE
+from tempest_agent.envs.engine.batch import GameBatch
+from tempest_agent.envs.features.layout import FEATURES, NUM_FEATURES
+from tempest_agent.envs.engine.game_step import RUNNING
+from tempest_agent.errors import UserError, nearest, shown
+from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
+from tempest_agent.runs.directory import LATEST
+
+if TYPE_CHECKING:
+    from tempest_agent.agent.inference.policy import Policy
+
+CHAMPION = "champion"
+"""Name of the player that comes with the package, which no run writes over."""
+
+PLAYER_NAMES = (*TEACHER_NAMES, CHAMPION, "latest", "random")
+
+log = logging.getLogger("tempest_agent")
+
+ZAP_LEGAL = next(feature.index for feature in FEATURES if feature.name == "zap_legal")
+
+Actions = tuple[NDArray[np.int8], NDArray[np.uint8]]
+"""Knob counts (positive towards lower lanes) and buttons (fire + 2 * zap), ``(N,)`` each."""
+
+
+class Player(Protocol):
+    """Decides for all games of a batch."""
+
+    def act(self, batch: GameBatch) -> Actions:
+        """The next decision of every game."""
+
+
+MakePlayer = Callable[[NDArray[np.int64], int], Player]
+"""Makes a player for the games of these numbers, ``(N,)``, with a seed for its own chance."""
+
+
+@dataclass(frozen=True)
+class PlayerChoice:
+    """A player by name, and how to make it for some games."""
+
+    name: str
+    make: MakePlayer
+    frame_skip: int = 1
+    sees_features: bool = False
+    """Whether it decides by ``batch.codes`` and not by the image."""
+    sha256: str | None = None
+    step: int | None = None
+    trained_delay: int | None = None
+    """Ticks of input delay that a network has learned to live with."""
+
+    @property
+    def description(self) -> str:
+        """One line that says what plays."""
+        if self.sha256 is None:
+            return f"player {self.name}"
+        return f"checkpoint {self.name}, step {self.step:,}, sha256 {self.sha256[:16]}"
+
+
+class TeacherPlayer:
+    """A scripted player; with delayed inputs it is told those that are under way."""
+
+    def __init__(self, teacher: Teacher, numbers: NDArray[np.int64]) -> None:
+        self._teacher = teacher
+        self._numbers = numbers
+
+    def act(self, batch: GameBatch) -> Actions:
+        """The next decision of every game."""
+        delay = int(batch.settings.input_delay)
+        pending = None
+        if delay:
+            spins = batch.games["pending_spin"][:, :delay]
+            pending = np.stack([spins, batch.games["pending_buttons"][:, :delay]], axis=2)
+            pending = pending.astype(np.int16)
+        return self._teacher.act(batch.ram, pending, self._numbers)
+
+
+class RandomGames:
+    """The random player with a generator for each game, so that no game's dice move another's."""
+
+    BLOCK = 256
+
+    def __init__(self, numbers: NDArray[np.int64], seed: int) -> None:
+        entropy = [np.random.SeedSequence((seed, int(number))) for number in numbers]
+        self._players = [RandomPlayer(int(e.generate_state(1, np.uint64)[0])) for e in entropy]
+        self._images = np.zeros(self.BLOCK, RAM_DTYPE)  # It does not look at them.
+        self._spins = np.zeros((len(numbers), self.BLOCK), np.int8)
+        self._buttons = np.zeros((len(numbers), self.BLOCK), np.uint8)
+        self._next = self.BLOCK
+
+    def act(self, batch: GameBatch) -> Actions:
+        """The next decision of every game."""
+        if self._next == self.BLOCK:
+            for row, player in enumerate(self._players):
+                self._spins[row], self._buttons[row] = player.act(self._images)
+            self._next = 0
+        at = self._next
+        self._next += 1
+        return self._spins[:, at].copy(), self._buttons[:, at].copy()
+
+
+class NetworkPlayer:
+    """A trained network, greedy, for the games that are still running."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+
+    def act(self, batch: GameBatch) -> Actions:
+        """The next decision of every game; those that are over get inputs at rest."""
+        running = np.flatnonzero(batch.games["status"] == RUNNING)
+        spins = np.zeros(batch.num_games, np.int8)
+        buttons = np.zeros(batch.num_games, np.uint8)
+        codes = batch.codes[running]
+        spins[running], buttons[running] = self._policy.act(codes, codes[:, ZAP_LEGAL] > 0)
+        return spins, buttons
+
+
+def find_player(name: str) -> PlayerChoice:
+    """The player called ``name``: a scripted one, ``champion``, ``latest``, or a checkpoint file.
+
+    ``latest`` is the newest checkpoint of a run in this folder, or the shipped one where no run
+    has written any.
+
+    Raises ``UserError`` for an unknown name and for a file that is no checkpoint.
+    """
+    if name == "random":
+        return PlayerChoice(name, RandomGames)
+    if name in TEACHER_NAMES:
+        return PlayerChoice(
+            name, lambda numbers, seed: TeacherPlayer(make_teacher(name, seed), numbers)
+        )
+    if name == CHAMPION:
+        return _champion()
+    if name == "latest":
+        return _checkpoint(LATEST) if os.path.lexists(LATEST) else _champion()
+    path = Path(name)
+    if path.absolute() == LATEST.absolute() and not os.path.lexists(path):
+        log.warning(
+            "%s is not there yet: no run has written one; this is the shipped champion", name
+        )
+        return _champion()
+    return _checkpoint(path)
+
+
+def _champion() -> PlayerChoice:
+    shipped = resources.files("tempest_agent.checkpoints") / f"{CHAMPION}.pt"
+    if isinstance(shipped, Path) and shipped.is_file():
+        return _checkpoint(shipped, CHAMPION)
+    raise UserError(
+        f"the shipped player {CHAMPION}.pt is missing from this installation: install "
+        "tempest-agent again, train a player (tempest-agent train) or give a checkpoint's path"
+    )
+
+
+def _checkpoint(path: Path, name: str | None = None) -> PlayerChoice:
+    """The player in a checkpoint file, called ``name`` or by its path."""
+    if not path.exists():
+        guess = nearest(str(path), PLAYER_NAMES)
+        hint = f"did you mean {shown(guess)}? " if guess else ""
+        raise UserError(
+            f"{shown(path)} is neither a player nor a file: {hint}"
+            f"give a checkpoint's path or one of {', '.join(PLAYER_NAMES)}"
+        )
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: give the checkpoint file (*.pt) inside it")
+    # Here, because importing torch takes longer than a scripted player's whole game.
+    import torch
+
+    from tempest_agent.agent.inference.policy import load_policy
+
+    torch.set_num_threads(1)  # Games are divided over threads; more inside of each would compete.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's own, on files that are refused with one line
+        policy = load_policy(path)
+    layout = policy.network.layout
+    if (layout.num_features, layout.counts) != (NUM_FEATURES, SPINNER_MAX):
+        raise UserError(
+            f"{path} was trained on {layout.num_features} features of a game and "
+            f"{layout.counts} counts of its knob; Tempest has {NUM_FEATURES} and {SPINNER_MAX}"
+        )
+    return network_choice(policy, name or str(path))
+
+
+def network_choice(policy: Policy, name: str) -> PlayerChoice:
+    """A loaded network as a player."""
+    return PlayerChoice(
+        name=name,
+        make=lambda _numbers, _seed: NetworkPlayer(policy),
+        frame_skip=policy.frame_skip,
+        sees_features=True,
+        sha256=policy.sha256,
+        step=policy.step,
+        trained_delay=policy.input_delay,
+    )

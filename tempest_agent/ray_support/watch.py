@@ -1,0 +1,161 @@
+"""Whether Ray still runs: its raylet on this machine, and the head of its cluster.
+
+Where one of them is lost, Ray ends this process after a while, whatever it is at: a minute without
+the head, a quarter of one without the raylet.  Nothing could be saved then.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tempest_agent.errors import UserError, one_line
+from tempest_agent.ray_support.cluster import LOGS, reason_of, require_listening
+
+INTERVAL = 1.0
+"""Seconds between two looks."""
+
+HEAD_GRACE = 20.0
+"""Seconds for which a head may be silent: some clusters begin theirs anew."""
+
+RAYLET_GRACE = 2.0
+"""The same for a raylet, which nobody begins anew."""
+
+
+@dataclass
+class Post:
+    """A server of Ray's.
+
+    One that has never answered does not count as lost: it may be out of sight from here.
+
+    Attributes:
+        address: ``"host:port"``.
+        grace: seconds after which it is lost if it is silent.
+        patience: seconds that Ray certainly leaves this process then.
+        line: what to say of it, the time and the reason filled in.
+    """
+
+    address: str
+    grace: float
+    patience: float
+    line: str
+    answered: float | None = None
+    lost: str = ""
+
+    def look(self, knock: Callable[[str], None], clock: Callable[[], float]) -> bool:
+        """Knock once; whether it answers, or never has."""
+        try:
+            knock(self.address)
+        except OSError as error:
+            if self.answered is None:
+                return True
+            silent = clock() - self.answered
+            if silent >= self.grace:
+                self.lost = self.line.format(seconds=f"{silent:.0f} s", reason=one_line(error))
+            return False
+        self.answered, self.lost = clock(), ""
+        return True
+
+
+def head_at(address: str) -> Post:
+    """The head of a cluster."""
+    line = (
+        f"the head of the Ray cluster at {address} has not answered for {{seconds}} ({{reason}}): "
+        "the cluster was stopped, or the machine of its head is lost"
+    )
+    return Post(address, HEAD_GRACE, 15.0, line)
+
+
+def raylet_at(address: str) -> Post:
+    """The raylet of this machine."""
+    line = (
+        f"Ray has ended on this machine: its raylet at {address} has not answered for {{seconds}} "
+        f"({{reason}}); {LOGS}"
+    )
+    return Post(address, RAYLET_GRACE, 3.0, line)
+
+
+class RayWatch:
+    """Knocks at the ports of Ray's servers now and then, from a thread of its own.
+
+    Args:
+        posts: the servers.
+        knock: raises ``OSError`` where nobody answers.
+        clock: seconds.
+    """
+
+    def __init__(
+        self,
+        posts: Sequence[Post],
+        knock: Callable[[str], None] = require_listening,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._posts, self._knock, self._clock = posts, knock, clock
+        self._closed = threading.Event()
+
+    @property
+    def lost(self) -> str:
+        """Why Ray counts as lost, in one line; empty if it does not."""
+        return next((post.lost for post in self._posts if post.lost), "")
+
+    @property
+    def patience(self) -> float:
+        """Seconds that Ray leaves this process when something has just been found lost."""
+        return min((post.patience for post in self._posts if post.lost), default=0.0)
+
+    def begin(self, interval: float = INTERVAL) -> None:
+        """Look every ``interval`` seconds until ``close``, from a thread."""
+        threading.Thread(
+            target=self._watch, args=(interval,), name="ray-watch", daemon=True
+        ).start()
+
+    def close(self) -> None:
+        """Look no longer."""
+        self._closed.set()
+
+    def look(self) -> bool:
+        """Knock at all of them once; whether every one answers, or never has."""
+        return all([post.look(self._knock, self._clock) for post in self._posts])
+
+    @contextmanager
+    def guard(self, ray: Any, kind: type[UserError]) -> Iterator[None]:
+        """For what is asked of the module ``ray``: fails as ``kind`` where Ray is lost."""
+        if self.lost:
+            raise kind(self.lost)
+        with failing_as(kind, ray):
+            yield
+
+    def _watch(self, interval: float) -> None:
+        while not self._closed.is_set():
+            self.look()
+            self._closed.wait(interval)
+
+
+@contextmanager
+def failing_as(kind: type[UserError], ray: Any) -> Iterator[None]:
+    """For what is asked of the module ``ray``: its own failures become a ``kind``, in one line."""
+    try:
+        yield
+    except (OSError, RuntimeError, ray.exceptions.RayError) as error:
+        why = reason_of(error)
+        raise kind(f"Ray has ended on this machine ({why}): {LOGS}") from error
+
+
+def watch_over(ray: Any) -> RayWatch:
+    """A watch, at work, over the cluster that the module ``ray`` is connected to."""
+    context = ray.get_runtime_context()
+    here = context.get_node_id()
+    posts = [head_at(context.gcs_address)]
+    posts += [
+        raylet_at(f"{node['NodeManagerAddress']}:{node['NodeManagerPort']}")
+        for node in ray.nodes()
+        if node["NodeID"] == here
+    ]
+    watch = RayWatch(posts)
+    watch.look()
+    watch.begin()
+    return watch

@@ -1,0 +1,239 @@
+"""What ailed a run: its metrics read again with the detectors of the stability guard.
+
+Reads any run directory, also of a run that goes on, was broken off, had no guard, or whose files
+are damaged; what could not be read is said.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tempest_agent.agent.checkpoints.checkpoint_files import checkpoint_step
+from tempest_agent.stability.metric_history import Facts, Series
+from tempest_agent.stability.symptoms import DISEASES, detect
+from tempest_agent.config import LARGEST, Config, ConfigError, forget_local, from_dict
+from tempest_agent.config.yaml_files import parse_yaml, read_text
+from tempest_agent.errors import UserError, one_line, printable
+from tempest_agent.stability.guard_log import GUARD_FILE, read_events
+from tempest_agent.files.regular_files import read_table
+from tempest_agent.runs.directory import CHECKPOINT_FOLDER, CONFIG_FILE, RUN_FILE
+from tempest_agent.runs.lock import is_locked
+
+METRICS_FILE = "metrics.csv"
+STEPS = "steps"
+HEALTHY, RECOVERED, UNHEALTHY, UNKNOWN = "healthy", "recovered", "unhealthy", "unknown"
+MOST_NOTES = 20
+LONGEST_EVIDENCE = 300
+FEWEST_LINES = 3
+"""Lines with updates below which nothing can be said."""
+
+log = logging.getLogger("tempest_agent")
+
+
+@dataclass
+class Finding:
+    """One symptom over the whole run."""
+
+    name: str
+    evidence: str
+    """Figures and when, of the last line that shows it."""
+    first_step: int
+    last_step: int
+    lines: int
+    present: bool
+    """Whether it was there in the last lines."""
+
+    def to_dict(self) -> dict[str, Any]:
+        disease = DISEASES[self.name]
+        return {**vars(self), "cause": disease.cause, "remedy": disease.advice}
+
+
+@dataclass
+class Diagnosis:
+    """Everything ``tempest-agent diagnose`` says."""
+
+    run: str
+    state: str
+    """``finished``, ``running`` or ``broken off``."""
+    steps: int
+    lines: int
+    damaged_lines: int
+    verdict: str
+    summary: str
+    findings: list[Finding]
+    guard: list[dict[str, Any]]
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON object."""
+        shown = {name: value for name, value in vars(self).items() if name != "findings"}
+        return shown | {"symptoms": [finding.to_dict() for finding in self.findings]}
+
+
+def diagnose(run: Path) -> Diagnosis:
+    """Read the run in the folder ``run``.
+
+    Raises:
+        UserError: no such folder, or no run in it.
+    """
+    _check(run)
+    notes: list[str] = []
+    config = _config(run, notes)
+    lines, damaged = read_metrics(run / METRICS_FILE, notes)
+    if damaged:
+        notes.append(f"{damaged} damaged or unfinished lines of {METRICS_FILE} were left out")
+    events = _events(run, notes)
+    findings = examine(lines, config)
+    verdict, summary = _verdict(lines, findings, config)
+    steps = int(lines[-1][STEPS]) if lines else 0
+    state, reached = _state(run, steps, config)
+    return Diagnosis(
+        run=str(run),
+        state=state,
+        steps=max(steps, reached),
+        lines=len(lines),
+        damaged_lines=damaged,
+        verdict=verdict,
+        summary=summary,
+        findings=findings,
+        guard=events,
+        notes=notes,
+    )
+
+
+def examine(lines: list[dict[str, float]], config: Config) -> list[Finding]:
+    """All symptoms that ``lines`` show at any time, the gravest first."""
+    facts, guard = Facts.of(config), config.guard
+    series = Series(guard.window, facts.free_share)
+    found: dict[str, Finding] = {}
+    recent = {line[STEPS] for line in lines[-guard.patience :]}
+    for line in lines:
+        series.add(line)
+        step = int(line[STEPS])
+        for name, evidence in detect(series, facts, guard):
+            before = found.get(name)
+            found[name] = Finding(
+                name,
+                printable(f"at {step:,} decisions {evidence}", LONGEST_EVIDENCE),
+                step if before is None else before.first_step,
+                step,
+                1 if before is None else before.lines + 1,
+                step in recent,
+            )
+    for finding in found.values():
+        finding.evidence += f" (first at {finding.first_step:,}; in {finding.lines} lines)"
+    return [found[name] for name in DISEASES if name in found]
+
+
+def read_metrics(path: Path, notes: list[str]) -> tuple[list[dict[str, float]], int]:
+    """Lines of a ``metrics.csv`` that can be read, and how many cannot."""
+    if not path.exists():
+        notes.append(f"there is no {path.name} yet: the run has logged nothing")
+        return [], 0
+    try:
+        heading, *rows = [*read_table(path)] or [[]]
+    except (OSError, UserError) as error:
+        notes.append(f"{path.name} cannot be read: {one_line(error)}")
+        return [], 0
+    if STEPS not in heading:
+        notes.append(f"{path.name} has no heading: it cannot be read")
+        return [], len(rows) + 1
+    lines = [line for line in (_line(heading, row) for row in rows) if line]
+    return lines, len(rows) - len(lines)
+
+
+def _events(run: Path, notes: list[str]) -> list[dict[str, Any]]:
+    """What the guard saw and did, as far as it can be read."""
+    try:
+        events, damaged = read_events(run)
+    except (OSError, UserError) as error:
+        notes.append(f"{GUARD_FILE} cannot be read: {one_line(error)}")
+        return []
+    if damaged:
+        notes.append(f"{damaged} damaged lines of {GUARD_FILE} were left out")
+    return events
+
+
+def _line(heading: list[str], row: list[str]) -> dict[str, float]:
+    """The figures of a row by name; nothing of one that is cut short or no numbers."""
+    if len(row) != len(heading):
+        return {}
+    try:
+        figures = {name: float(text) for name, text in zip(heading, row, strict=True) if text}
+    except ValueError:
+        return {}
+    return figures if 0 <= figures.get(STEPS, -1) <= LARGEST else {}
+
+
+def _check(run: Path) -> None:
+    if not run.exists():
+        raise UserError(f"no run {run}: there is no such folder; give a run's folder (runs/...)")
+    if not run.is_dir():
+        raise UserError(f"{run} is a file: give the run's folder that holds {METRICS_FILE}")
+    if not any((run / name).exists() for name in (METRICS_FILE, RUN_FILE, CONFIG_FILE)):
+        raise UserError(
+            f"{run} holds no run (no {METRICS_FILE}, {RUN_FILE} or {CONFIG_FILE}): give the folder "
+            "that train named, such as runs/NAME-TIME-sSEED"
+        )
+
+
+def _config(run: Path, notes: list[str]) -> Config:
+    """The run's settings; what this version does not know is left out, and said."""
+    try:
+        tree = parse_yaml(CONFIG_FILE, read_text(run / CONFIG_FILE, "settings"))
+        if not isinstance(tree, dict):
+            raise ConfigError("it holds no sections of settings")
+    except ConfigError as error:
+        notes.append(f"{CONFIG_FILE} cannot be read ({error}): the default settings are assumed")
+        return Config()
+    tree = forget_local(tree)
+    try:
+        return from_dict(tree)
+    except ConfigError:
+        pass
+    config = Config()
+    wrong: list[str] = []
+    for section, key, value in _entries(tree):
+        try:
+            config = from_dict({section: {key: value}}, config)
+        except ConfigError as error:
+            wrong.append(f"{CONFIG_FILE}: {error}")
+    notes += wrong[:MOST_NOTES]
+    if len(wrong) > MOST_NOTES:
+        notes.append(f"{CONFIG_FILE}: {len(wrong) - MOST_NOTES} more such settings")
+    return config
+
+
+def _entries(tree: dict[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
+    for section, values in tree.items():
+        if isinstance(values, dict):
+            for key, value in values.items():
+                yield section, key, value
+
+
+def _state(run: Path, steps: int, config: Config) -> tuple[str, int]:
+    """How far the run has come, in words and decisions."""
+    checkpoints = (run / CHECKPOINT_FOLDER).glob("step_*.pt")
+    reached = max([steps, *map(checkpoint_step, checkpoints)])
+    if is_locked(run):
+        return "running", reached
+    return "finished" if reached >= config.run.steps else "broken off", reached
+
+
+def _verdict(
+    lines: list[dict[str, float]], findings: list[Finding], config: Config
+) -> tuple[str, str]:
+    learned = sum(line.get("updates", 0.0) > 0 for line in lines)
+    present = [finding.name for finding in findings if finding.present]
+    past = [finding.name for finding in findings if not finding.present]
+    if present:
+        return UNHEALTHY, f"{', '.join(present)} in the last {config.guard.patience} lines"
+    if learned < FEWEST_LINES:
+        return UNKNOWN, f"only {learned} lines with updates: too few to say anything"
+    if past:
+        return RECOVERED, f"{', '.join(past)} earlier, nothing in the last lines"
+    return HEALTHY, f"no symptom in {len(lines)} lines"

@@ -1,0 +1,210 @@
+"""Who runs the processes of a sweep.  Here: this machine, a few at a time (see ``ray_tasks``).
+
+An engine knows nothing about training: a ``Task`` tells it one command after the other, and what
+has been done is told by the files that the commands leave.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO, Protocol
+
+from tempest_agent.files.own_files import open_own
+from tempest_agent.sweep.parent_watch import release, watch_over
+
+POLL_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Command:
+    """One process.
+
+    ``output`` is where its stdout goes, complete or not at all: the file appears when the process
+    has ended with exit code 0.  Its stderr is added to ``log``; it works in ``folder``.  What it
+    makes use of: ``cpus``, and ``device`` (``auto``, ``cpu`` or ``cuda``).
+    """
+
+    arguments: tuple[str, ...]
+    output: Path
+    log: Path
+    folder: Path
+    cpus: int = 1
+    device: str = "cpu"
+
+
+class Task(Protocol):
+    """Commands to be run one after the other."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    def next_command(self) -> Command | None:
+        """What is to be run now, by what is on the disk; None when all is done."""
+
+
+class Engine(Protocol):
+    """Runs tasks side by side."""
+
+    def run(
+        self, tasks: Sequence[Task], watch: Callable[[], None], failed: Callable[[Task, int], None]
+    ) -> None:
+        """Run every task to its end.
+
+        ``watch`` is called now and then.  A task of which a command ends badly is given up, and
+        ``failed`` told its exit code; the others go on.
+
+        Raises:
+            KeyboardInterrupt: SIGINT or SIGTERM came; no process is left.
+        """
+
+
+@dataclass
+class _Running:
+    task: Task
+    command: Command
+    process: subprocess.Popen[bytes]
+    watcher: subprocess.Popen[bytes]
+
+
+class LocalProcesses:
+    """Processes of this machine, ``jobs`` of them at a time."""
+
+    def __init__(self, jobs: int = 1) -> None:
+        self._jobs = jobs
+
+    def run(
+        self, tasks: Sequence[Task], watch: Callable[[], None], failed: Callable[[Task, int], None]
+    ) -> None:
+        """As in ``Engine``.  The processes are asked to save and end; a second signal kills."""
+        waiting, running = deque(tasks), list[_Running]()
+        with signals_seen() as signals:
+            try:
+                while (waiting or running) and not signals:
+                    while waiting and len(running) < self._jobs:
+                        running += _started(waiting.popleft())
+                    time.sleep(POLL_SECONDS if running else 0.0)
+                    for each in [one for one in running if one.process.poll() is not None]:
+                        running.remove(each)
+                        code = _collected(each)
+                        if code == 0:
+                            running += _started(each.task)
+                        elif not signals:
+                            failed(each.task, code)
+                    watch()
+            finally:
+                _end(running, signals)
+            if signals:
+                raise KeyboardInterrupt
+
+
+def _started(task: Task) -> list[_Running]:
+    """The next command of ``task`` at work; empty if there is none."""
+    command = task.next_command()
+    if command is None:
+        return []
+    with outputs_of(command) as (output, log):
+        process = subprocess.Popen(
+            command.arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=log,
+            cwd=command.folder,
+            # A terminal's Ctrl-C is for the sweep, which passes it on.
+            start_new_session=True,
+        )
+    try:
+        # It saves and ends as at Ctrl-C where this process is killed.
+        watcher = watch_over(process, signal.SIGTERM)
+    except BaseException:
+        process.terminate()
+        raise
+    return [_Running(task, command, process, watcher)]
+
+
+def _collected(running: _Running) -> int:
+    release(running.watcher)
+    return collected(running.process, running.command)
+
+
+@contextmanager
+def outputs_of(command: Command) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open the files of the command's stdout and stderr.
+
+    Raises:
+        UserError: there is a link in the place of one of them.
+    """
+    with (
+        open(part_of(command), "wb", opener=open_own) as output,
+        open(command.log, "ab", opener=open_own) as log,
+    ):
+        yield output, log
+
+
+def collected(process: subprocess.Popen[bytes], command: Command) -> int:
+    """Keep or remove what a process that has ended printed; its exit code."""
+    code = process.wait()
+    if code == 0:
+        os.replace(part_of(command), command.output)
+    else:
+        part_of(command).unlink(missing_ok=True)
+    return code
+
+
+def part_of(command: Command) -> Path:
+    """Where the output goes until it is complete."""
+    return command.output.with_name(f"{command.output.name}.part")
+
+
+def _end(running: Sequence[_Running], signals: Sequence[int]) -> None:
+    """Ask the processes to end and wait for them; kill them at the second signal."""
+    for each in running:
+        each.process.terminate()
+    for each in running:
+        while each.process.poll() is None:
+            if len(signals) > 1:
+                each.process.kill()
+            with suppress(subprocess.TimeoutExpired):
+                each.process.wait(POLL_SECONDS)
+    for each in running:  # Afterwards: its files may be gone.
+        _collected(each)
+
+
+@contextmanager
+def signals_seen() -> Iterator[list[int]]:
+    """The SIGINT and SIGTERM that have come so far."""
+    seen: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        seen.append(number)
+
+    with _handled_by(note):
+        yield seen
+
+
+def signals_interrupt() -> AbstractContextManager[None]:
+    """SIGINT and SIGTERM raise KeyboardInterrupt where they come."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    return _handled_by(interrupt)
+
+
+@contextmanager
+def _handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
