@@ -34,16 +34,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tempest_agent.agent.collect.collector import Collector
-from tempest_agent.agent.collect.drivers import Drivers
-from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.replay.make_replay import make_replay
-from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
-from tempest_agent.config import Config, load_config
-from tempest_agent.actors.remote_games import RemoteGames
 from tempest_agent.actors.messages import Chunk, Order, Part
 from tempest_agent.actors.ray_executor import RayEngine
+from tempest_agent.actors.remote_games import RemoteGames
 from tempest_agent.actors.snapshot import Snapshot
+from tempest_agent.agent.collect.collector import Collector
+from tempest_agent.agent.collect.drivers import Drivers
+from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.replay.make_replay import make_replay
+from tempest_agent.config import Config, load_config
 
 FEATURES = TEMPEST_LAYOUT.num_features
 KEPT = 500_000

@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from tempest_agent.agent.replay.device_buffer import DeviceReplay
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.replay.device_buffer import DeviceReplay
 from tempest_agent.agent.replay.rows import AGENT, Rows
 from tempest_agent.agent.update.graph_update import WholeUpdate
 from tempest_agent.config import Config, load_config

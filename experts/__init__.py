@@ -3,14 +3,15 @@
 ``make_teacher(name)`` builds one of them; ``interface.Teacher`` is what they have in common.
 """
 
-from .interface import PendingInputs, Teacher
-from .novice import Novice
 from tempest_agent.experts.planner.planner import Planner
-from .random_player import RandomPlayer
-from .registry import TEACHER_NAMES, make_teacher
 from tempest_agent.experts.planner.rollout import Budget
 from tempest_agent.experts.scripted.expert import ScriptedExpert
 from tempest_agent.experts.scripted.weights import Weights
+
+from .interface import PendingInputs, Teacher
+from .novice import Novice
+from .random_player import RandomPlayer
+from .registry import TEACHER_NAMES, make_teacher
 
 __all__ = [
     "TEACHER_NAMES",

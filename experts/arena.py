@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine.compiled import int64, kernel
-from tempest_agent.envs.machine.inputs import set_inputs
-from tempest_agent.envs.machine.memory import RAM_DTYPE, STATE_HIGH_SCORE_CHECK
-from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.arcade.player import DEAD_VISIBLE
-from tempest_agent.envs.machine.randomness import new_streams
 from tempest_agent.envs.arcade.score import score_of
 from tempest_agent.envs.arcade.start import start_game
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES, death_cause
+from tempest_agent.envs.machine.compiled import int64, kernel
+from tempest_agent.envs.machine.inputs import set_inputs
+from tempest_agent.envs.machine.memory import RAM_DTYPE, STATE_HIGH_SCORE_CHECK
+from tempest_agent.envs.machine.options import Options
+from tempest_agent.envs.machine.randomness import new_streams
 
 from .interface import FIRE, ZAP, Teacher
 

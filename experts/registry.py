@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tempest_agent.envs.messages import nearest, shown
+from tempest_agent.experts.planner.planner import Planner
+from tempest_agent.experts.scripted.expert import ScriptedExpert
 
 from .interface import Teacher
 from .novice import Novice
-from tempest_agent.experts.planner.planner import Planner
 from .random_player import RandomPlayer
-from tempest_agent.experts.scripted.expert import ScriptedExpert
 
 _MAKERS: dict[str, Callable[[int], Teacher]] = {
     "expert": lambda seed: ScriptedExpert(seed=seed),

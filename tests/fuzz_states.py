@@ -18,22 +18,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine import memory as m
-from tempest_agent.envs.arcade.playable import find_misfit
-from tempest_agent.envs.recordings.recording import RecordingError
-from tempest_agent.envs.recordings.verify import verify_files
-from tempest_agent.envs.engine.batch import GameBatch
-from tempest_agent.envs.features.layout import NUM_FEATURES
-from tempest_agent.envs.features.observe import as_floats, observe
-from tempest_agent.envs.engine.game_step import GAME_DTYPE, RUNNING
 from tempest_agent.envs.api.information import describe_games
-from tempest_agent.envs.mame import bookkeeping
-from tempest_agent.envs.render.renderer import Renderer, grayscale
 from tempest_agent.envs.api.rewards import cleared_share
-from tempest_agent.envs.engine.settings import GameSettings
-from tempest_agent.envs.engine.state_check import STATE_SIZE
 from tempest_agent.envs.api.tempest_env import TempestEnv
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
+from tempest_agent.envs.arcade.playable import find_misfit
+from tempest_agent.envs.engine.batch import GameBatch
+from tempest_agent.envs.engine.game_step import GAME_DTYPE, RUNNING
+from tempest_agent.envs.engine.settings import GameSettings
+from tempest_agent.envs.engine.state_check import STATE_SIZE
+from tempest_agent.envs.features.layout import NUM_FEATURES
+from tempest_agent.envs.features.observe import as_floats, observe
+from tempest_agent.envs.machine import memory as m
+from tempest_agent.envs.mame import bookkeeping
+from tempest_agent.envs.recordings.recording import RecordingError
+from tempest_agent.envs.recordings.verify import verify_files
+from tempest_agent.envs.render.renderer import Renderer, grayscale
 from tempest_agent.experts import Budget, Novice, Planner, ScriptedExpert
 
 RECORDINGS = sorted((Path(__file__).parent / "data" / "recordings").glob("*.npz"))

@@ -27,12 +27,12 @@ from tempest_agent.agent.checkpoints.checkpoint_files import (
     write_checkpoint,
     write_replay,
 )
-from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.inference.policy import export_policy, load_policy
+from tempest_agent.agent.checkpoints.policy import export_policy, load_policy
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
-from tempest_agent.training.trainer import Trainer
+from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.config import Config, load_config, to_dict
 from tempest_agent.errors import UserError
+from tempest_agent.training.trainer import Trainer
 
 
 def small(*overrides: str) -> Config:

@@ -17,9 +17,9 @@ import torch
 from click.testing import CliRunner, Result
 
 from tempest_agent import cli as cli_module
-from tempest_agent.evaluation import players
 from tempest_agent.cli import COMMANDS, cli
 from tempest_agent.errors import UserError, nearest, unknown_name
+from tempest_agent.evaluation import players
 
 
 def run(*arguments: str) -> Result:

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tempest_agent.bench import env as bench_env
+from tempest_agent.bench import render as bench_render
+from tempest_agent.bench import train as bench_train
 from tempest_agent.cli import cli
-from tempest_agent.bench import env as bench_env, render as bench_render, train as bench_train
-from tempest_agent.envs.api.action_spaces import NOT_ACTING
-from tempest_agent.envs.machine.memory import as_bytes
 from tempest_agent.envs.engine.batch import NO_OUTPUT, GameBatch
+from tempest_agent.envs.engine.hybrid_controls import NOT_ACTING
+from tempest_agent.envs.machine.memory import as_bytes
 from tempest_agent.experts import make_teacher
 
 ENV_FIGURES = {

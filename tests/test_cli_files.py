@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tempest_agent.runs import directory as run_directory
 from tempest_agent.errors import UserError
-from tempest_agent.runs.metrics_log import CsvLog
+from tempest_agent.runs import directory as run_directory
 from tempest_agent.runs.directory import (
     CHECKPOINT_FILES,
     CHECKPOINT_FOLDER,
@@ -32,6 +31,7 @@ from tempest_agent.runs.directory import (
     require_writable,
 )
 from tempest_agent.runs.lock import LOCK_FILE
+from tempest_agent.runs.metrics_log import CsvLog
 
 
 def table(path: Path) -> list[list[str]]:

@@ -17,8 +17,8 @@ import torch
 import yaml
 from click.testing import CliRunner, Result
 
-from tempest_agent.training import run_start
 from tempest_agent.cli import cli
+from tempest_agent.training import run_start
 
 TRAIN_KEYS = {
     "steps",

@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tempest_agent.cli import cli
-from tempest_agent.runs.lock import RunLock
-from tempest_agent.sweep import executor as engine, plan, session
 from tempest_agent.plots import sweep as plot
+from tempest_agent.runs.lock import RunLock
+from tempest_agent.sweep import executor as engine
+from tempest_agent.sweep import plan, session
 from tempest_agent.sweep.runs import SweepRun
 
 COMMAND = (

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from tempest_agent.agent.inference.policy import load_policy
-from tempest_agent.agent.replay.buffer import TERMINATED, TRUNCATED
+from tempest_agent.agent.checkpoints.policy import load_policy
 from tempest_agent.agent.games.tempest_games import TempestGames, TempestTeacher, game_settings
-from tempest_agent.training.trainer import Trainer
+from tempest_agent.agent.replay.buffer import TERMINATED, TRUNCATED
 from tempest_agent.config import Config, GameConfig, load_config
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.experts import make_teacher
+from tempest_agent.training.trainer import Trainer
 
 GAMES = 8
 

@@ -13,20 +13,20 @@ from fake_games import SMALL, FakeGames, FakeTeacher
 from test_replay import FEATURES, make_rows
 
 from tempest_agent.agent.curriculum.curriculum import Curriculum
-from tempest_agent.agent.replay.device_buffer import DeviceReplay
 from tempest_agent.agent.curriculum.expert_share import (
     BY_FRAMES,
     BY_PERFORMANCE,
     RAISED,
     ExpertShare,
 )
-from tempest_agent.agent.games.interface import Step
-from tempest_agent.agent.replay.buffer import AGENT, EXPERT, ReplayBuffer
 from tempest_agent.agent.curriculum.start_levels import DRAWS, StartLevels
+from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.games.tempest_games import TempestGames
-from tempest_agent.training.trainer import Trainer
+from tempest_agent.agent.replay.buffer import AGENT, EXPERT, ReplayBuffer
+from tempest_agent.agent.replay.device_buffer import DeviceReplay
 from tempest_agent.config import ConfigError, GameConfig, TeacherConfig, load_config
 from tempest_agent.errors import UserError
+from tempest_agent.training.trainer import Trainer
 
 # --- the teacher's share ------------------------------------------------------------------------
 

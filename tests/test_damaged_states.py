@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from fuzz_states import RECORDINGS, fuzz
 
-from tempest_agent.envs.machine import memory as m
+from tempest_agent.envs.api.tempest_env import TempestEnv
+from tempest_agent.envs.api.vector_env import TempestVectorEnv
 from tempest_agent.envs.arcade.playable import find_misfit
-from tempest_agent.envs.recordings.recording import RecordingError, load_recording
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.engine.game_step import GAME_DTYPE, LOST, NOT_STARTED, TERMINATED
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.engine.state_check import STATE_SIZE, STREAM_END
-from tempest_agent.envs.api.tempest_env import TempestEnv
-from tempest_agent.envs.api.vector_env import TempestVectorEnv
+from tempest_agent.envs.machine import memory as m
+from tempest_agent.envs.recordings.recording import RecordingError, load_recording
 from tempest_agent.experts import Novice, Planner, ScriptedExpert
 
 HEAD = len(b"TEMPEST2") + 1

@@ -21,9 +21,10 @@ from fake_games import FakeGames, FakeTeacher
 from processes import Process, below, eventually, kill
 from torch.distributed import TCPStore
 
-from tempest_agent.training import session as training
-from tempest_agent.agent.ranks import process_group as data_parallel
 from tempest_agent.agent.checkpoints.checkpoint_files import newest_checkpoint, read_checkpoint
+from tempest_agent.agent.collect.drivers import free_games, ladder
+from tempest_agent.agent.ranks import process_group as data_parallel
+from tempest_agent.agent.ranks.merge_states import merge_arrays, split_arrays
 from tempest_agent.agent.ranks.process_group import (
     TIMEOUT_VARIABLE,
     RankLostError,
@@ -33,19 +34,18 @@ from tempest_agent.agent.ranks.process_group import (
     share_of,
     watching_torchrun,
 )
-from tempest_agent.agent.replay.device_buffer import DeviceReplay
-from tempest_agent.agent.collect.drivers import free_games, ladder
-from tempest_agent.demonstrations.prefill import prefill
-from tempest_agent.agent.ranks.merge_states import merge_arrays, split_arrays
 from tempest_agent.agent.replay.buffer import ReplayBuffer
+from tempest_agent.agent.replay.device_buffer import DeviceReplay
 from tempest_agent.agent.replay.rows import DRIVER_SHIFT
 from tempest_agent.agent.replicas import ALONE
-from tempest_agent.training.trainer import Trainer
 from tempest_agent.cli import cli
 from tempest_agent.config import GameConfig, from_dict, load_config
 from tempest_agent.demonstrations.dataset import Episode
+from tempest_agent.demonstrations.prefill import prefill
 from tempest_agent.envs.features.layout import NUM_FEATURES
 from tempest_agent.errors import UserError
+from tempest_agent.training import session as training
+from tempest_agent.training.trainer import Trainer
 
 HERE = Path(__file__).parent
 CPU = torch.device("cpu")

@@ -17,19 +17,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tempest_agent.demonstrations import recorder as recorder_module
-from tempest_agent.demonstrations.prefill import prefill
-from tempest_agent.agent.replay.buffer import EXPERT, ReplayBuffer, Rows
 from tempest_agent.agent.games.tempest_games import ZAP_LEGAL_FEATURE
-from tempest_agent.training.trainer import Trainer
+from tempest_agent.agent.replay.buffer import EXPERT, ReplayBuffer, Rows
 from tempest_agent.cli import cli
 from tempest_agent.config import GameConfig, load_config
+from tempest_agent.demonstrations import recorder as recorder_module
 from tempest_agent.demonstrations.dataset import LAYOUT_KEY, Episode, load_demonstrations
+from tempest_agent.demonstrations.prefill import prefill
+from tempest_agent.demonstrations.recorder import SPARE, Recorder
 from tempest_agent.envs.features.layout import NUM_FEATURES
 from tempest_agent.errors import UserError
 from tempest_agent.evaluation.games import Games
 from tempest_agent.evaluation.players import find_player
-from tempest_agent.demonstrations.recorder import SPARE, Recorder
+from tempest_agent.training.trainer import Trainer
 
 NAME = "tempest/random-v0"
 GAMES = Games(episodes=2, seed=3, level=5, max_ticks=900, bonus_life="none")

@@ -11,13 +11,13 @@ import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
 from test_replay import FEATURES, check_against_reference, make_rows
 
-from tempest_agent.agent.replay.device_buffer import DeviceReplay
-from tempest_agent.agent.replay.device_priorities import DeviceTree
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.agent.replay.buffer import Batch, ReplayBuffer, Rows
+from tempest_agent.agent.replay.device_buffer import DeviceReplay
+from tempest_agent.agent.replay.device_priorities import DeviceTree
 from tempest_agent.agent.replay.make_replay import lives_on_device
-from tempest_agent.training.trainer import Trainer
 from tempest_agent.config import load_config
+from tempest_agent.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 GAMES = 3

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from tempest_agent.stability.guard import REMEDY, Event
 from tempest_agent.cli import cli
-from tempest_agent.stability.guard_log import GuardLog, read_events
-from tempest_agent.runs.metrics_log import CsvLog
 from tempest_agent.runs.lock import RunLock
+from tempest_agent.runs.metrics_log import CsvLog
+from tempest_agent.stability.guard import REMEDY, Event
+from tempest_agent.stability.guard_log import GuardLog, read_events
 
 FIGURES = {
     "games": 1000.0, "loss": 1.0, "q_mean": 10.0, "q_max": 30.0, "q_min": -1.0,

@@ -13,20 +13,20 @@ import torch
 from fake_games import FEATURES, SMALL, FakeGames, FakeTeacher
 from inline_engine import InlineEngine
 
-from tempest_agent.agent.collect.drivers import Drivers
-from tempest_agent.agent.collect.source import GamesInPlay, Played
-from tempest_agent.agent.replay.buffer import TRUNCATED
-from tempest_agent.agent.replay.rows import EPISODE_START, TERMINATED
-from tempest_agent.agent.games.tempest_games import TempestGames
-from tempest_agent.training.trainer import Trainer
-from tempest_agent.config import Config, ConfigError, load_config
-from tempest_agent.actors.games_player import GamesPlayer
 from tempest_agent.actors.chunks import Stretch, columns_of, last_of
 from tempest_agent.actors.executor import MakePlayer, Ticket
-from tempest_agent.actors.remote_games import RemoteGames, remote_games
+from tempest_agent.actors.games_player import GamesPlayer
 from tempest_agent.actors.messages import Chunk, Order, Part
+from tempest_agent.actors.remote_games import RemoteGames, remote_games
 from tempest_agent.actors.snapshot import Snapshot
+from tempest_agent.agent.collect.drivers import Drivers
+from tempest_agent.agent.collect.source import GamesInPlay, Played
+from tempest_agent.agent.games.tempest_games import TempestGames
+from tempest_agent.agent.replay.buffer import TRUNCATED
+from tempest_agent.agent.replay.rows import EPISODE_START, TERMINATED
+from tempest_agent.config import Config, ConfigError, load_config
 from tempest_agent.errors import UserError
+from tempest_agent.training.trainer import Trainer
 
 SYNCHRONOUS = "actors.synchronous=true"
 

@@ -21,12 +21,12 @@ from processes import eventually, process
 from ray_players import FaultyPlayer, HonestPlayer, SlowPlayer, UnbuildablePlayer
 from ray_pools import STORE, make_order, pid_of, pool_of, rows_of, steps_of
 
-from tempest_agent.agent.collect.source import PlayFailedError
 from tempest_agent.actors import ray_executor as ray_engine
 from tempest_agent.actors.messages import Order, Part
 from tempest_agent.actors.pool import ActorEvent, ActorsFailedError
 from tempest_agent.actors.ray_executor import RayEngine
 from tempest_agent.actors.snapshot import Snapshot
+from tempest_agent.agent.collect.source import PlayFailedError
 from tempest_agent.errors import UserError
 from tempest_agent.ray_support.watch import RayWatch
 

@@ -14,11 +14,11 @@ import pytest
 import torch
 from processes import eventually
 
+from tempest_agent.actors.remote_games import remote_games
 from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
 from tempest_agent.agent.curriculum.schedules import Schedules
-from tempest_agent.training.trainer import Trainer
 from tempest_agent.config import load_config
-from tempest_agent.actors.remote_games import remote_games
+from tempest_agent.training.trainer import Trainer
 
 TRAIN = [sys.executable, "-m", "tempest_agent.cli", "train", "--json", "--eval-games", "0"]
 

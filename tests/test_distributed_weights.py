@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from tempest_agent.actors.publisher import WeightsPublisher, arithmetic, pack, unpack
+from tempest_agent.actors.snapshot import NETWORKS, MixedWeightsError, Snapshot
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout, QNetwork
 from tempest_agent.config import Config
-from tempest_agent.actors.snapshot import NETWORKS, MixedWeightsError, Snapshot
-from tempest_agent.actors.publisher import WeightsPublisher, arithmetic, pack, unpack
 
 
 def values(fill: float, size: int = 6) -> Any:

@@ -18,11 +18,11 @@ from gymnasium import wrappers
 from gymnasium.utils.env_checker import check_env
 
 import tempest_agent
-from tempest_agent.envs.machine.memory import RAM_SIZE
-from tempest_agent.envs.features.observe import NUM_FEATURES, describe
-from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.envs.api.tempest_env import TempestEnv
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
+from tempest_agent.envs.features.observe import NUM_FEATURES, describe
+from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
+from tempest_agent.envs.machine.memory import RAM_SIZE
 
 INFO = {
     "score", "level", "lives", "ticks", "deaths", "idle_ticks", "death_cause", "terminal_cause",

@@ -13,14 +13,14 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from tempest_agent.envs.arcade.tick import tick
+from tempest_agent.envs.engine.batch import STATE_SIZE, GameBatch
+from tempest_agent.envs.engine.settings import GameSettings
+from tempest_agent.envs.features.observe import GLOBALS_START, observe
+from tempest_agent.envs.game_state.controls import needs_no_input, zap_legal
 from tempest_agent.envs.machine.compiled import kernel
 from tempest_agent.envs.machine.inputs import set_inputs
 from tempest_agent.envs.machine.memory import as_bytes
-from tempest_agent.envs.arcade.tick import tick
-from tempest_agent.envs.engine.batch import STATE_SIZE, GameBatch
-from tempest_agent.envs.game_state.controls import needs_no_input, zap_legal
-from tempest_agent.envs.features.observe import GLOBALS_START, observe
-from tempest_agent.envs.engine.settings import GameSettings
 
 GAME_OVER = 0x10
 

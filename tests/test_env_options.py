@@ -17,15 +17,15 @@ from tempest_agent.envs.api.action_spaces import (
     HybridActions,
     encode,
     knot_counts,
-    spinner_counts,
 )
-from tempest_agent.envs.machine.memory import RAM_DTYPE
-from tempest_agent.envs.mame.mame_options import MameOptions
 from tempest_agent.envs.api.options import EnvOptions
 from tempest_agent.envs.api.rewards import Rewards, RewardSettings, cleared_share
-from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.api.tempest_env import TempestEnv
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
+from tempest_agent.envs.engine.hybrid_controls import spinner_counts
+from tempest_agent.envs.engine.settings import GameSettings
+from tempest_agent.envs.machine.memory import RAM_DTYPE
+from tempest_agent.envs.mame.mame_options import MameOptions
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tempest_agent.envs.engine.batch import GameBatch
+from tempest_agent.envs.engine.settings import GameSettings
+from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES, death_cause
 from tempest_agent.envs.machine.compiled import kernel
 from tempest_agent.envs.machine.memory import FUSEBALL, KIND_MASK, PULSAR, RAM_DTYPE, STATE_WARP
-from tempest_agent.envs.engine.batch import GameBatch
-from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES, death_cause
-from tempest_agent.envs.engine.settings import GameSettings
 
 
 @kernel

@@ -11,17 +11,16 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from tempest_agent.agent.networks.q_network import QNetwork
-from tempest_agent.agent.inference.policy import Policy
+from tempest_agent.agent.checkpoints.policy import Policy
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
+from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
-from tempest_agent.envs.machine.memory import STATE_HIGH_SCORE_CHECK
+from tempest_agent.envs.api.tempest_env import TempestEnv
 from tempest_agent.envs.engine.game_step import RUNNING
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
-from tempest_agent.envs.api.tempest_env import TempestEnv
+from tempest_agent.envs.machine.memory import STATE_HIGH_SCORE_CHECK
 from tempest_agent.evaluation.games import Games, Outcomes, joined, play_games, summary
-from tempest_agent.experts import ScriptedExpert
 from tempest_agent.evaluation.playback import play_ticks
 from tempest_agent.evaluation.players import (
     PlayerChoice,
@@ -31,6 +30,7 @@ from tempest_agent.evaluation.players import (
     network_choice,
 )
 from tempest_agent.evaluation.statistics import bootstrap_interval
+from tempest_agent.experts import ScriptedExpert
 
 EVAL_KEYS = {
     "policy",

@@ -17,8 +17,8 @@ from tempest_agent.envs.machine.memory import (
 from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import new_streams
 from tempest_agent.experts.arena import start_batch, tick_batch
-from tempest_agent.experts.scripted.decision import HORIZON, LETHAL
 from tempest_agent.experts.random_player import RandomPlayer
+from tempest_agent.experts.scripted.decision import HORIZON, LETHAL
 from tempest_agent.experts.scripted.expert import ScriptedExpert
 
 LEVELS = (1, 5, 9, 12, 17, 20, 28, 33, 40, 60, 81, 97)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.compiled import rule
 from tempest_agent.envs.machine.memory import RAM_DTYPE
-from tempest_agent.experts.scripted.escape import choose_lane, spin_towards
 from tempest_agent.experts.scripted.decision import HORIZON, LETHAL, PLAN_DTYPE
+from tempest_agent.experts.scripted.escape import choose_lane, spin_towards
 from tempest_agent.experts.scripted.weights import Weights
 
 WEIGHTS = Weights(travel_cost=0.125)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.machine.compiled import kernel, rule
 from tempest_agent.envs.machine.inputs import set_inputs
 from tempest_agent.envs.machine.memory import RAM_DTYPE, STATE_WARP, as_bytes
 from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import new_streams
-from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.experts import (
     TEACHER_NAMES,
     Novice,
@@ -21,8 +21,8 @@ from tempest_agent.experts import (
     make_teacher,
 )
 from tempest_agent.experts.arena import ArenaResult, play_games, start_batch, tick_batch
-from tempest_agent.experts.scripted.dive import CLEAR, START_SPEED, depth_reached
 from tempest_agent.experts.scripted.decision import PLAN_DTYPE
+from tempest_agent.experts.scripted.dive import CLEAR, START_SPEED, depth_reached
 
 
 def images(games: int = 6, ticks: int = 300, level: int = 20) -> NDArray[np.void]:

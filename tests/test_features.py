@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tempest_agent.envs.features import layout as layout
-from tempest_agent.envs.machine.memory import RAM_DTYPE, RAM_SIZE, from_bytes
 from tempest_agent.envs.engine.batch import GameBatch
+from tempest_agent.envs.engine.settings import GameSettings
+from tempest_agent.envs.features import layout as layout
 from tempest_agent.envs.features.observe import (
     FEATURES,
     LANE_FEATURES,
@@ -21,7 +21,7 @@ from tempest_agent.envs.features.observe import (
     describe,
     observe,
 )
-from tempest_agent.envs.engine.settings import GameSettings
+from tempest_agent.envs.machine.memory import RAM_DTYPE, RAM_SIZE, from_bytes
 
 IMAGES = Path(__file__).parent / "data" / "feature_images.npz"
 KINDS = ["flipper", "pulsar", "tanker", "spiker", "fuseball"]

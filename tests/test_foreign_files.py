@@ -23,6 +23,7 @@ import torch
 from click.testing import CliRunner
 from fake_games import SMALL, FakeGames, FakeTeacher
 
+from tempest_agent.agent.checkpoints.checkpoint_archive import ForeignFileError
 from tempest_agent.agent.checkpoints.checkpoint_files import (
     DamagedCheckpointError,
     newest_checkpoint,
@@ -30,20 +31,19 @@ from tempest_agent.agent.checkpoints.checkpoint_files import (
     read_replay,
     write_replay,
 )
-from tempest_agent.agent.checkpoints.checkpoint_archive import ForeignFileError
 from tempest_agent.agent.checkpoints.checkpoint_schema import RUN, MisfitError, check_content
+from tempest_agent.agent.checkpoints.policy import load_policy
 from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
-from tempest_agent.agent.inference.policy import load_policy
-from tempest_agent.training.trainer import Trainer
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
 from tempest_agent.demonstrations.dataset import load_demonstrations
-from tempest_agent.envs.recordings.recording import MOST_TICKS, RecordingError, load_recording
+from tempest_agent.demonstrations.recorder import Recorder
 from tempest_agent.envs.archives import ArchiveError, read_arrays
+from tempest_agent.envs.recordings.recording import MOST_TICKS, RecordingError, load_recording
 from tempest_agent.errors import UserError
 from tempest_agent.evaluation.games import Games
 from tempest_agent.evaluation.players import find_player
-from tempest_agent.demonstrations.recorder import Recorder
+from tempest_agent.training.trainer import Trainer
 
 RECORDING = Path(__file__).parent / "data" / "recordings" / "level01_random_101.npz"
 

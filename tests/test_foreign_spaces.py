@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from tempest_agent import HybridDQN
+from tempest_agent.agent.curriculum.expert_share import ExpertShare
+from tempest_agent.agent.dqn.games_vec_env import GamesVecEnv
 from tempest_agent.agent.games.action_forms import FINE, HybridForm
 from tempest_agent.agent.games.env_games import EnvGames
-from tempest_agent.agent.curriculum.expert_share import ExpertShare
+from tempest_agent.agent.games.spaces import space_from, space_to
 from tempest_agent.agent.learner.imitation import gate, resemblance
-from tempest_agent.agent.games.space_data import space_from, space_to
-from tempest_agent.agent.dqn.games_vec_env import GamesVecEnv
 from tempest_agent.config import TeacherConfig, load_config
 from tempest_agent.errors import UserError
 

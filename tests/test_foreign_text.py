@@ -19,10 +19,10 @@ from tempest_agent.config import Config, ConfigError, apply_overrides, from_dict
 from tempest_agent.config import settings as all_settings
 from tempest_agent.config.yaml_files import parse_yaml
 from tempest_agent.errors import LONGEST_MESSAGE, UserError
-from tempest_agent.stability.guard_log import read_events
-from tempest_agent.runs.metrics_log import CsvLog
-from tempest_agent.plots.training_curves import read_curves
 from tempest_agent.files.regular_files import read_json, read_regular, read_table
+from tempest_agent.plots.training_curves import read_curves
+from tempest_agent.runs.metrics_log import CsvLog
+from tempest_agent.stability.guard_log import read_events
 from tempest_agent.sweep.plan import keep_plan, load_variants, make_plan
 
 BOMB = "v: [&a [x,x,x,x,x,x,x,x,x,x],&b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a],&c [*b,*b,*b,*b,*b,*b]]\n"

@@ -12,17 +12,17 @@ import pytest
 from short_runs import assert_same_run, names, resume, rows, settings
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from tempest_agent.training import going_back
 from tempest_agent.agent.checkpoints.checkpoint_files import (
     read_checkpoint,
     write_checkpoint,
     write_replay,
 )
-from tempest_agent.stability.guard import REMEDY, Event
-from tempest_agent.stability.guard_log import GuardLog
-from tempest_agent.runs.metrics_log import MetricsLog
 from tempest_agent.runs.directory import find_run, publish, record_start, write_config
 from tempest_agent.runs.lock import RunLock
+from tempest_agent.runs.metrics_log import MetricsLog
+from tempest_agent.stability.guard import REMEDY, Event
+from tempest_agent.stability.guard_log import GuardLog
+from tempest_agent.training import going_back
 from tempest_agent.training.session import Session, _prepared
 
 

@@ -12,12 +12,12 @@ import pytest
 import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
 
+from tempest_agent.config import Config, GuardConfig, load_config
 from tempest_agent.stability.guard import EXHAUSTED, OVER, REMEDY, SYMPTOM, UNDONE, Event, Guard
-from tempest_agent.stability.remedies import Remedies
 from tempest_agent.stability.metric_history import Facts, Series
+from tempest_agent.stability.remedies import Remedies
 from tempest_agent.stability.symptoms import DISEASES, detect
 from tempest_agent.training.trainer import Trainer
-from tempest_agent.config import Config, GuardConfig, load_config
 
 HEALTHY = {
     "steps": 0.0, "updates": 1.0, "games": 1000.0, "skipped_updates": 0.0, "loss": 1.0,

@@ -16,8 +16,8 @@ from target_game import TargetGame
 
 from tempest_agent import HybridDQN
 from tempest_agent.agent.dqn.sb3_arguments import base_config
-from tempest_agent.stability.guard import SYMPTOM, Event, Guard
 from tempest_agent.config import from_dict
+from tempest_agent.stability.guard import SYMPTOM, Event, Guard
 
 RECORDED = Path(__file__).parent / "data" / "foreign_runs.json"
 RUNS: dict[str, list[dict[str, float]]] = json.loads(RECORDED.read_text(encoding="utf-8"))

@@ -13,24 +13,23 @@ from fake_games import SMALL, FakeGames, FakeTeacher
 from hybrid_bandit import LAYOUT, random_batch
 from inline_engine import InlineEngine
 
-from tempest_agent.runs import metrics_catalogue
+from tempest_agent.actors.remote_games import RemoteGames
 from tempest_agent.agent.collect import throughput as rates_module
-from tempest_agent.agent.collect.game_history import GameHistory
-from tempest_agent.agent.games.interface import Step
-from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.learner.metrics import Metrics
+from tempest_agent.agent.collect.game_history import GameHistory, least_squares_slope
 from tempest_agent.agent.collect.play_counts import PlayCounts
 from tempest_agent.agent.collect.throughput import Rates
-from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION
-from tempest_agent.agent.learner.target_network import Followers
+from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.games.tempest_games import TempestGames
-from tempest_agent.training.trainer import Trainer
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.learner.metrics import Metrics
+from tempest_agent.agent.learner.target_network import Followers
+from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION
 from tempest_agent.config import GameConfig, apply_overrides, load_config
-from tempest_agent.actors.remote_games import RemoteGames
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.evaluation.checkpoint_games import EVALUATED
+from tempest_agent.runs import metrics_catalogue
 from tempest_agent.runs.metrics_table import metrics_table
-from tempest_agent.evaluation.statistics import least_squares_slope
+from tempest_agent.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 

@@ -12,9 +12,9 @@ from fake_games import SMALL, FakeGames, FakeTeacher
 from test_checkpoint import assert_same
 
 from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
+from tempest_agent.config import Config, load_config
 from tempest_agent.stability.guard import SPEED, Event
 from tempest_agent.training.trainer import Trainer
-from tempest_agent.config import Config, load_config
 
 KEPT = ("best.pt", "good.pt")
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from tempest_agent.envs.engine.step_job import address
 from tempest_agent.envs.machine.compiled import kernel
 from tempest_agent.envs.machine.intrinsics import array_at, bits_of, float_of
-from tempest_agent.envs.engine.step_job import address
 
 PAIR = np.dtype([("one", "u1"), ("other", "<i4")])
 

@@ -15,19 +15,20 @@ from fake_games import FakeGames, FakeTeacher
 from inline_engine import InlineEngine
 from test_distributed_games import Run, fake, fake_player, games_of, joined
 
-from tempest_agent.training import run_start, session as training
-from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
-from tempest_agent.agent.collect.source import PlayFailedError
-from tempest_agent.training.trainer import Trainer
-from tempest_agent.cli import cli
-from tempest_agent.config import Config
 from tempest_agent.actors import remote_games as games_module
 from tempest_agent.actors.executor import ActorLostError, Handle, MakePlayer, Ticket
-from tempest_agent.actors.remote_games import RemoteGames
 from tempest_agent.actors.messages import Chunk
 from tempest_agent.actors.pool import ActorPool
+from tempest_agent.actors.remote_games import RemoteGames
 from tempest_agent.actors.snapshot import Snapshot
+from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
+from tempest_agent.agent.collect.source import PlayFailedError
+from tempest_agent.cli import cli
+from tempest_agent.config import Config
 from tempest_agent.errors import UserError
+from tempest_agent.training import run_start
+from tempest_agent.training import session as training
+from tempest_agent.training.trainer import Trainer
 
 WAYS = {
     "raises": r"actor 0 was lost 2 times in a row, .*because of: ValueError: tilt; repair the",

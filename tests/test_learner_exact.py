@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from tempest_agent.agent.networks.actions import pair_mask, to_counts
-from tempest_agent.agent.inference.deterministic_network import ExactNetwork, LanesInOrder
 from tempest_agent.agent.inference.deterministic_arithmetic import (
     cosines,
     dense,
@@ -20,8 +18,10 @@ from tempest_agent.agent.inference.deterministic_arithmetic import (
     softmax_means,
     squash,
 )
-from tempest_agent.agent.networks.q_network import LANES, Layout, QNetwork
+from tempest_agent.agent.inference.deterministic_network import ExactNetwork, LanesInOrder
 from tempest_agent.agent.inference.greedy import choose
+from tempest_agent.agent.networks.actions import pair_mask, to_counts
+from tempest_agent.agent.networks.q_network import LANES, Layout, QNetwork
 from tempest_agent.config import LearnerConfig, NetworkConfig
 
 FLAT, RING = Layout(100), Layout(LANES * 5 + 20, lane_features=5)
@@ -175,7 +175,9 @@ def test_a_decision_does_not_depend_on_the_batch(encoder: str, loss: str) -> Non
 
 KERNELS = """
 import hashlib, numpy as np
-from tempest_agent.agent.inference.deterministic_arithmetic import dense, normalise, softmax_means, squash
+from tempest_agent.agent.inference.deterministic_arithmetic import (
+    dense, normalise, softmax_means, squash,
+)
 random = np.random.default_rng(0)
 normal = lambda *shape: random.normal(size=shape).astype(np.float32)
 hidden, means, squashed = np.empty((40, 61), np.float32), np.empty(40), np.empty((40, 61))

@@ -10,12 +10,12 @@ import torch
 from hybrid_bandit import LAYOUT, greedy_reward, random_batch, states, train, two_peaks
 from torch import Tensor
 
-from tempest_agent.agent.networks.actions import pair_mask
-from tempest_agent.agent.networks.value_distributions import make_distribution
-from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.noisy_linear import NoisyLinear
-from tempest_agent.agent.networks.value_rescaling import rescale, restore
 from tempest_agent.agent.inference.greedy import choose
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.networks.actions import pair_mask
+from tempest_agent.agent.networks.noisy_linear import NoisyLinear
+from tempest_agent.agent.networks.value_distributions import make_distribution
+from tempest_agent.agent.networks.value_rescaling import rescale, restore
 from tempest_agent.config import load_config
 
 CPU = torch.device("cpu")

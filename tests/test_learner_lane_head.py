@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from tempest_agent.agent.checkpoints.policy import Policy
+from tempest_agent.agent.games.tempest_games import POSITION_FEATURE, TEMPEST_LAYOUT
 from tempest_agent.agent.inference.deterministic_network import ExactNetwork
+from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.lane_head import (
     HALVES,
     LANE_COUNTS,
@@ -16,10 +19,7 @@ from tempest_agent.agent.networks.lane_head import (
     landing_weights,
     place_in_lane,
 )
-from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout, QNetwork
-from tempest_agent.agent.inference.policy import Policy
-from tempest_agent.agent.games.tempest_games import POSITION_FEATURE, TEMPEST_LAYOUT
 from tempest_agent.config import Config, ConfigError, load_config
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.engine.settings import GameSettings
@@ -127,7 +127,7 @@ def test_exact_play_is_that_of_the_network() -> None:
 
 
 def test_updates_move_all_its_parts_and_the_followers(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    from tempest_agent.agent.inference.policy import load_policy
+    from tempest_agent.agent.checkpoints.policy import load_policy
     from tempest_agent.training.trainer import Trainer
 
     config = config_with("run.num_envs=16", "replay.learning_starts=400", "learner.batch_size=32",

@@ -9,14 +9,14 @@ import pytest
 import torch
 from hybrid_bandit import LAYOUT, random_batch
 
-from tempest_agent.agent.networks.actions import pair_mask, to_counts
+from tempest_agent.agent.curriculum.schedules import Ramp, Schedules
 from tempest_agent.agent.inference.deterministic_network import ExactNetwork
+from tempest_agent.agent.inference.greedy import choose
 from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.networks.actions import pair_mask, to_counts
+from tempest_agent.agent.networks.interpolation import interpolate
 from tempest_agent.agent.networks.network_size import size_of
 from tempest_agent.agent.networks.q_network import LANES, LanesEncoder, Layout, QNetwork
-from tempest_agent.agent.curriculum.schedules import Ramp, Schedules
-from tempest_agent.agent.networks.interpolation import interpolate
-from tempest_agent.agent.inference.greedy import choose
 from tempest_agent.config import Config, LearnerConfig, NetworkConfig, load_config
 
 LANES_LAYOUT = Layout(LANES * 4 + 3, lane_features=4, lane_exists=0)

@@ -8,10 +8,8 @@ import torch
 from hybrid_bandit import LAYOUT, random_batch
 from test_replay import FEATURES, make_rows
 
+from tempest_agent.agent.inference.greedy import value_at
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION, ReplayBuffer
-from tempest_agent.agent.replay.make_replay import make_replay
 from tempest_agent.agent.learner.retrace import (
     held_actions,
     knot_shares,
@@ -22,7 +20,9 @@ from tempest_agent.agent.learner.retrace import (
     trace_weights,
 )
 from tempest_agent.agent.networks.interpolation import nearest_knot
-from tempest_agent.agent.inference.greedy import value_at
+from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION, ReplayBuffer
+from tempest_agent.agent.replay.make_replay import make_replay
 from tempest_agent.config import ExplorationConfig, load_config
 
 CPU = torch.device("cpu")

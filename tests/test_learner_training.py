@@ -11,12 +11,12 @@ from fake_games import SMALL, FakeGames, FakeTeacher
 from stable_baselines3.common.callbacks import BaseCallback, CheckpointCallback
 from stable_baselines3.common.evaluation import evaluate_policy
 
-from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
-from tempest_agent.agent.inference.policy import load_policy
-from tempest_agent.training.trainer import Trainer
+from tempest_agent.agent.checkpoints.policy import load_policy
 from tempest_agent.agent.dqn.games_vec_env import GamesVecEnv
+from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
 from tempest_agent.config import Config, load_config
 from tempest_agent.errors import UserError
+from tempest_agent.training.trainer import Trainer
 
 
 def small(*overrides: str) -> Config:

@@ -9,17 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tempest_agent.agent.learner.gradient_accumulation import Accumulator
-from tempest_agent.agent.networks.actions import pair_mask, to_counts, to_unit
-from tempest_agent.agent.learner.imitation import cross_entropy, gate, margin, resemblance
-from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.losses import huber, squared
-from tempest_agent.agent.learner.metrics import Metrics
-from tempest_agent.agent.networks.q_network import Heads, Layout, QNetwork
-from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION, Batch
 from tempest_agent.agent.curriculum.schedules import Ramp, Schedules
-from tempest_agent.agent.networks.interpolation import interpolate, nearest_knot
-from tempest_agent.agent.learner.target_network import Followers
 from tempest_agent.agent.inference.greedy import (
     Choice,
     choose,
@@ -29,6 +19,16 @@ from tempest_agent.agent.inference.greedy import (
     return_bound,
     value_at,
 )
+from tempest_agent.agent.learner.gradient_accumulation import Accumulator
+from tempest_agent.agent.learner.imitation import cross_entropy, gate, margin, resemblance
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.learner.metrics import Metrics
+from tempest_agent.agent.learner.target_network import Followers
+from tempest_agent.agent.networks.actions import pair_mask, to_counts, to_unit
+from tempest_agent.agent.networks.interpolation import interpolate, nearest_knot
+from tempest_agent.agent.networks.losses import huber, squared
+from tempest_agent.agent.networks.q_network import Heads, Layout, QNetwork
+from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION, Batch
 from tempest_agent.config import Config, NetworkConfig, load_config
 
 CPU = torch.device("cpu")

@@ -26,8 +26,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from target_game import LENGTH, QUICK, TargetGame
 
 from tempest_agent import HybridDQN, LaneQPolicy, MlpQPolicy
+from tempest_agent.agent.checkpoints.policy import export_policy
 from tempest_agent.agent.dqn.sb3_arguments import KEYS
-from tempest_agent.agent.inference.policy import export_policy
 from tempest_agent.config import Config, load_config, settings
 from tempest_agent.errors import UserError
 

@@ -20,17 +20,17 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 from target_game import LENGTH, MINE, QUICK, TargetGame, best_action
 
 from tempest_agent import HybridDQN
+from tempest_agent.agent.checkpoints.policy import load_policy
+from tempest_agent.agent.dqn.games_vec_env import GamesVecEnv
 from tempest_agent.agent.games.action_forms import HybridForm, form_of
 from tempest_agent.agent.games.env_games import FINE, EnvGames, layout_of
-from tempest_agent.agent.inference.policy import load_policy
-from tempest_agent.agent.games.space_data import space_from, space_to
+from tempest_agent.agent.games.spaces import space_from, space_to
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT, TempestGames
-from tempest_agent.agent.dqn.games_vec_env import GamesVecEnv
-from tempest_agent.envs.api.vector_adapter import VectorEnvAdapter
 from tempest_agent.config import GameConfig
-from tempest_agent.envs.features.layout import FEATURES
 from tempest_agent.envs.api.sb3_vec_env import TempestVecEnv
+from tempest_agent.envs.api.vector_adapter import VectorEnvAdapter
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
+from tempest_agent.envs.features.layout import FEATURES
 from tempest_agent.errors import UserError
 
 SMALL: dict[str, Any] = {

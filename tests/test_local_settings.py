@@ -15,7 +15,6 @@ from click.testing import CliRunner, Result
 from fake_games import SMALL, FakeGames, FakeTeacher
 
 from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
-from tempest_agent.training.trainer import Trainer
 from tempest_agent.cli import cli
 from tempest_agent.config import (
     Config,
@@ -30,11 +29,12 @@ from tempest_agent.config import (
     to_dict,
     with_local,
 )
-from tempest_agent.stability.diagnosis import diagnose
 from tempest_agent.errors import UserError
 from tempest_agent.runs.directory import write_config
+from tempest_agent.stability.diagnosis import diagnose
 from tempest_agent.sweep.plan import keep_plan, load_variants, make_plan
 from tempest_agent.sweep.runs import runs_of
+from tempest_agent.training.trainer import Trainer
 
 LOCAL = tuple(local_settings())
 USED = ("game.backend=mame", "actors.count=1")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from mame_rom.machine import needs_mame, rom_set
 
-from tempest_agent.training.trainer import Trainer
-from tempest_agent.config import load_config
 from tempest_agent.actors.remote_games import remote_games
+from tempest_agent.config import load_config
+from tempest_agent.training.trainer import Trainer
 
 pytestmark = needs_mame
 

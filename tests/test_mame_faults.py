@@ -16,11 +16,11 @@ from mame_rom.machine import machine, needs_mame, rom_set
 from processes import eventually
 from processes import process as of_number
 
-from tempest_agent.envs.engine.game_step import LOST, RUNNING
 from tempest_agent.envs.api.information import MACHINE_LOST, describe_games
-from tempest_agent.envs.mame.mame_batch import MachineLostWarning, MameBatch
-from tempest_agent.envs.mame.errors import MachineError, MameError
+from tempest_agent.envs.engine.game_step import LOST, RUNNING
 from tempest_agent.envs.engine.settings import GameSettings
+from tempest_agent.envs.mame.errors import MachineError, MameError
+from tempest_agent.envs.mame.mame_batch import MachineLostWarning, MameBatch
 from tempest_agent.evaluation.games import Games, play_games
 from tempest_agent.evaluation.players import find_player
 

@@ -31,23 +31,23 @@ from mame_rom.program import (
 )
 from numpy.typing import NDArray
 
-from tempest_agent.evaluation import players
 from tempest_agent.agent.games.tempest_games import TempestGames
 from tempest_agent.cli import cli
 from tempest_agent.config import GameConfig
+from tempest_agent.envs.engine.batch import GameBatch
+from tempest_agent.envs.engine.game_step import TERMINATED, TRUNCATED
+from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.machine import memory as m
 from tempest_agent.envs.machine.compiled import kernel
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, draw
+from tempest_agent.envs.mame import process, protocol
+from tempest_agent.envs.mame.errors import MachineError, MameError
+from tempest_agent.envs.mame.mame_batch import MameBatch
+from tempest_agent.envs.mame.roms import find_rom_set
 from tempest_agent.envs.recordings.recording import load_recording
 from tempest_agent.envs.recordings.verify import verify_recording
-from tempest_agent.envs.engine.batch import GameBatch
-from tempest_agent.envs.engine.game_step import TERMINATED, TRUNCATED
-from tempest_agent.envs.mame import process, protocol
-from tempest_agent.envs.mame.mame_batch import MameBatch
-from tempest_agent.envs.mame.errors import MachineError, MameError
-from tempest_agent.envs.mame.roms import find_rom_set
-from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.errors import UserError
+from tempest_agent.evaluation import players
 from tempest_agent.evaluation.games import Games
 from tempest_agent.evaluation.players import RandomGames
 

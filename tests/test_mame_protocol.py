@@ -20,9 +20,9 @@ from mame_rom.assembler import assemble
 from numpy.typing import NDArray
 
 from tempest_agent.envs.mame import protocol
-from tempest_agent.envs.mame.mame_batch import MachineLostWarning, MameBatch
-from tempest_agent.envs.mame.errors import MachineError, MameError
 from tempest_agent.envs.mame.connection import MameMachine, converse
+from tempest_agent.envs.mame.errors import MachineError, MameError
+from tempest_agent.envs.mame.mame_batch import MachineLostWarning, MameBatch
 from tempest_agent.envs.mame.mame_options import ROM_SETS, MameOptions, find_mame
 from tempest_agent.envs.mame.protocol import Dialogue, Frame, Hello, ProtocolError, Trouble
 from tempest_agent.envs.mame.recorder import HELD, SAMPLE, _obey

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from tempest_agent.agent.networks import plain
+from tempest_agent.agent.inference.greedy import Choice, choose
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.learner.metrics import HELD, Metrics
+from tempest_agent.agent.networks import plain
 from tempest_agent.agent.networks.q_network import Heads, Layout
-from tempest_agent.agent.inference.greedy import Choice, choose
 from tempest_agent.bench.learner import random_batch
 from tempest_agent.config import load_config
 

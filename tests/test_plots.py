@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tempest_agent.cli import cli
-from tempest_agent.runs.metrics_log import CsvLog
 from tempest_agent.plots.training_curves import figure_of, read_curves, training_panels
+from tempest_agent.runs.metrics_log import CsvLog
 
 PNG = b"\x89PNG\r\n"
 

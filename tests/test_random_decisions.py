@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from reference.stage import PROGRAM, Stage
 from reference.tables import ROWS
 
+from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.machine import memory as m
 from tempest_agent.envs.machine.compiled import rule
 from tempest_agent.envs.machine.randomness import draw, new_streams
-from tempest_agent.envs.arcade.tick import tick
 
 
 @rule

@@ -18,11 +18,11 @@ import pytest
 import ray
 from click.testing import CliRunner
 
-from tempest_agent.ray_support import cluster as ray_cluster
+from tempest_agent.actors.remote_games import remote_games
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
-from tempest_agent.actors.remote_games import remote_games
 from tempest_agent.errors import UserError
+from tempest_agent.ray_support import cluster as ray_cluster
 from tempest_agent.ray_support.cluster import connect, require_listening
 
 

@@ -15,8 +15,8 @@ from processes import Process, below, eventually
 from ray.cluster_utils import Cluster
 from ray_pools import STORE
 
-from tempest_agent.training.trainer import Trainer
 from tempest_agent.actors.remote_games import RemoteGames
+from tempest_agent.training.trainer import Trainer
 
 TRAIN = """
 from tempest_agent import ray_watch

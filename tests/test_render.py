@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade import data as arcade_data
+from tempest_agent.envs.machine import data as arcade_data
 from tempest_agent.envs.machine.memory import (
     FLIPPER,
     FUSEBALL,

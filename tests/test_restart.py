@@ -11,12 +11,12 @@ import pytest
 from click.testing import CliRunner
 from short_runs import assert_same_run, names, new_run, resume, rows, settings
 
-from tempest_agent.training import run_start
-from tempest_agent.training.trainer import Trainer
 from tempest_agent.cli import cli
 from tempest_agent.errors import UserError
 from tempest_agent.runs.directory import find_run
+from tempest_agent.training import run_start
 from tempest_agent.training.session import Session
+from tempest_agent.training.trainer import Trainer
 
 
 class KilledError(BaseException):

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tempest_agent.runs import lock as run_lock
 from tempest_agent.errors import UserError
+from tempest_agent.runs import lock as run_lock
 from tempest_agent.runs.lock import RunLock
 
 HOLDER = """

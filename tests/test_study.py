@@ -11,10 +11,10 @@ from click.testing import CliRunner
 from fake_games import SMALL, FakeGames, FakeTeacher
 
 from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
-from tempest_agent.training.trainer import Trainer
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
 from tempest_agent.errors import UserError
+from tempest_agent.plots.study import draw
 from tempest_agent.sweep.stability_study import (
     BARE,
     RESCUE,
@@ -23,7 +23,7 @@ from tempest_agent.sweep.stability_study import (
     run_study,
     settings_of,
 )
-from tempest_agent.plots.study import draw
+from tempest_agent.training.trainer import Trainer
 
 
 def test_the_study_changes_what_it_says() -> None:

@@ -20,8 +20,8 @@ from tempest_agent.cli import cli
 from tempest_agent.errors import UserError
 from tempest_agent.ray_support.cluster import connect
 from tempest_agent.sweep import ray_executor as ray_tasks
-from tempest_agent.sweep.parent_watch import release, watch_over
 from tempest_agent.sweep.executor import Command, Task
+from tempest_agent.sweep.parent_watch import release, watch_over
 from tempest_agent.sweep.ray_executor import RayTasks
 from tempest_agent.sweep.ray_worker import KILLED, Sight, carry_out
 

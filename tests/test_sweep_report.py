@@ -9,8 +9,8 @@ import cv2
 import pytest
 
 from tempest_agent.config import load_config
-from tempest_agent.sweep.plan import Plan, load_variants, make_plan
 from tempest_agent.plots.sweep import draw, plot
+from tempest_agent.sweep.plan import Plan, load_variants, make_plan
 from tempest_agent.sweep.report import markdown, table, title
 
 

@@ -14,9 +14,9 @@ import pytest
 from short_runs import content, new_run, resume, rows, settings
 from test_checkpoint import assert_same
 
-from tempest_agent.training import session as training
 from tempest_agent.envs.render.film import FilmError, FilmWriter
 from tempest_agent.errors import UserError
+from tempest_agent.training import session as training
 from tempest_agent.training.session import Session
 
 

@@ -11,9 +11,9 @@ import pytest
 from gymnasium import wrappers
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from tempest_agent.envs.features.observe import NUM_FEATURES
 from tempest_agent.envs.api.tempest_env import TempestEnv
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
+from tempest_agent.envs.features.observe import NUM_FEATURES
 
 GAMES = 4
 OPTIONS: dict[str, Any] = {

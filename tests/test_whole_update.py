@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from tempest_agent.agent.learner import learner as learner_module
-from tempest_agent.agent.replay.device_buffer import DeviceReplay
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.replay.device_buffer import DeviceReplay
 from tempest_agent.agent.replay.rows import Rows
-from tempest_agent.agent.update.update import PlainUpdate
 from tempest_agent.agent.update.graph_update import WholeUpdate
+from tempest_agent.agent.update.update import PlainUpdate
 from tempest_agent.config import Config, load_config
 
 CPU = torch.device("cpu")

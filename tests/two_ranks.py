@@ -16,13 +16,13 @@ import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
 from hybrid_bandit import LAYOUT, random_batch
 
-from tempest_agent.agent.ranks.process_group import RankLostError, Ranks, join
 from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
 from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.ranks.process_group import RankLostError, Ranks, join
 from tempest_agent.agent.replay.buffer import Batch
 from tempest_agent.agent.replicas import ALONE, Replicas
-from tempest_agent.training.trainer import Trainer
 from tempest_agent.config import Config, load_config
+from tempest_agent.training.trainer import Trainer
 
 CPU = torch.device("cpu")
 KINDS = {

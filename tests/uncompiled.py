@@ -90,18 +90,18 @@ def main() -> int:
     """Read ``sys.argv[1]`` damaged images, and play those on that the rules can play."""
     from fuzz_states import damaged, recorded_images
 
-    from tempest_agent.envs.machine import memory as m
-    from tempest_agent.envs.machine.inputs import set_inputs
     from tempest_agent.envs.arcade.playable import misfit
     from tempest_agent.envs.arcade.tick import tick
-    from tempest_agent.envs.game_state.controls import needs_no_input
+    from tempest_agent.envs.engine.state_check import STATE_SIZE
     from tempest_agent.envs.features.layout import MAX_INPUT_DELAY, NUM_FEATURES
     from tempest_agent.envs.features.observe import write_features
+    from tempest_agent.envs.game_state.controls import needs_no_input
     from tempest_agent.envs.game_state.death_cause import death_cause
-    from tempest_agent.envs.engine.state_check import STATE_SIZE
+    from tempest_agent.envs.machine import memory as m
+    from tempest_agent.envs.machine.inputs import set_inputs
     from tempest_agent.experts import Budget, Weights
-    from tempest_agent.experts.scripted.decision import PLAN_DTYPE
     from tempest_agent.experts.planner.planner import HELD_DTYPE, plan_batch
+    from tempest_agent.experts.scripted.decision import PLAN_DTYPE
 
     random = np.random.default_rng(1)
     recorded = recorded_images(random)

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Gymnasium and Stable-Baselines3 environments: spaces, rewards, options, info."""

@@ -20,89 +20,26 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine.compiled import int64, kernel, rule
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.checks import is_whole
+from tempest_agent.envs.engine.hybrid_controls import (
+    NAN_SPINNER,
+    NO_NUMBER,
+    NO_PAIR,
+    BUTTON_PAIRS,
+    decode_hybrid,
+    spinner_counts,
+)
+from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.messages import shown
 
 Controls: TypeAlias = tuple[NDArray[np.int8], NDArray[np.uint8]]
 """Knob counts a tick and buttons, one each per game."""
 
-NOT_ACTING: tuple[bool, NDArray[np.int64], NDArray[np.float32]] = (
-    False, np.empty(0, np.int64), np.empty((0, 1), np.float32),
-)  # fmt: skip
-"""For compiled code that takes whether it is given hybrid actions, and their two arrays."""
 
 ACTION_TYPES = ("hybrid", "box", "discrete")
 DEFAULT_SPINNER_KNOTS = 17
-BUTTON_PAIRS = 4
 
 _HYBRID_PARTS = {"buttons", "spinner"}
-_NO_PAIR, _NO_NUMBER = 1, 2
-_NAN = (
-    "action: the spinner is nan, probably the output of a diverged network; "
-    "a number from -1 to 1 is needed"
-)
-
-
-def spinner_counts(spinner: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
-    """Knob counts of spinner values, rounded and cut to -31..31.  ``ValueError`` for NaN."""
-    values = np.ascontiguousarray(spinner, np.float64)
-    counts = np.empty(values.shape, np.int8)
-    if not _round_counts(values.reshape(-1), counts.reshape(-1)):
-        raise ValueError(_NAN)
-    return counts
-
-
-@rule
-def _count(value: float) -> int:
-    """Knob counts of a spinner value; 0 for NaN."""
-    if value != value:
-        return 0
-    return int64(np.rint(max(-1.0, min(1.0, value)) * SPINNER_MAX))
-
-
-@kernel
-def _round_counts(values: NDArray[np.float64], counts: NDArray[np.int8]) -> bool:
-    """Write the counts; whether all values are numbers."""
-    numbers = True
-    for i in range(len(values)):
-        value = values[i]
-        numbers = numbers and value == value
-        counts[i] = _count(value)
-    return numbers
-
-
-@rule
-def write_controls(
-    buttons: NDArray[np.int64],
-    spinner: NDArray[np.floating[Any]],
-    counts: NDArray[np.int8],
-    pairs: NDArray[np.uint8],
-) -> int:
-    """Write the controls of hybrid actions, all there are; bits of what is wrong with them."""
-    wrong = int64(0)
-    for i in range(len(buttons)):
-        # Seen as unsigned, a negative number is too large as well.
-        if np.uint64(buttons[i]) >= np.uint64(BUTTON_PAIRS):
-            wrong |= _NO_PAIR
-        pairs[i] = buttons[i]
-        value = np.float64(spinner[i, 0])
-        if value != value:
-            wrong |= _NO_NUMBER
-        counts[i] = _count(value)
-    return wrong
-
-
-@kernel
-def decode_hybrid(
-    buttons: NDArray[np.int64],
-    spinner: NDArray[np.floating[Any]],
-    counts: NDArray[np.int8],
-    pairs: NDArray[np.uint8],
-) -> int:
-    """``write_controls`` for Python."""
-    return write_controls(buttons, spinner, counts, pairs)
 
 
 def knot_counts(knots: int) -> NDArray[np.int8]:
@@ -164,10 +101,10 @@ class HybridActions(ActionForm):
         spinner = _array(actions["spinner"], (num_games, 1), "spinner")
         controls = np.empty(num_games, np.int8), np.empty(num_games, np.uint8)
         wrong = decode_hybrid(buttons, spinner, *controls)
-        if wrong & _NO_PAIR:
+        if wrong & NO_PAIR:
             raise ValueError(_outside(buttons, BUTTON_PAIRS, "buttons"))
-        if wrong & _NO_NUMBER:
-            raise ValueError(_NAN)
+        if wrong & NO_NUMBER:
+            raise ValueError(NAN_SPINNER)
         return controls
 
     def parts(self, actions: Any) -> tuple[Any, Any] | None:

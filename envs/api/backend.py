@@ -6,13 +6,13 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.checks import check_one_of
-from tempest_agent.envs.mame.mame_batch import MameBatch
+from tempest_agent.envs.engine.batch import GameBatch
+from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.mame.errors import MameError
+from tempest_agent.envs.mame.mame_batch import MameBatch
 from tempest_agent.envs.mame.mame_options import MameOptions
 from tempest_agent.envs.messages import shown
-from tempest_agent.envs.engine.settings import GameSettings
 
 BACKENDS = ("sim", "mame")
 MACHINE_OPTIONS = tuple(field.name for field in dataclasses.fields(MameOptions))

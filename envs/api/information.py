@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.engine.game_step import LOST, TERMINATED, TRUNCATED
-from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.envs.engine.report import REPORT_SIZE, REPORTED, report_games
+from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 
 TIME_LIMIT = "time_limit"
 MACHINE_LOST = "machine_lost"

@@ -9,9 +9,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine.memory import RAM_SIZE, as_bytes
 from tempest_agent.envs.features.floats import as_floats
 from tempest_agent.envs.features.layout import NUM_FEATURES
+from tempest_agent.envs.machine.memory import RAM_SIZE, as_bytes
 
 
 class Observation(ABC):

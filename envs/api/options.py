@@ -6,14 +6,15 @@ import dataclasses
 from dataclasses import dataclass, field
 from typing import Any
 
-from .action_spaces import ACTION_TYPES, DEFAULT_SPINNER_KNOTS, knot_counts
-from .backend import BACKENDS, MACHINE_OPTIONS, machine_options
 from tempest_agent.envs.checks import check_one_of, check_side
-from tempest_agent.envs.mame.mame_options import MameOptions
-from tempest_agent.envs.messages import LONGEST, nearest, printable, shown
-from .rewards import RewardSettings
 from tempest_agent.envs.engine.seeds import check_seed
 from tempest_agent.envs.engine.settings import GameSettings
+from tempest_agent.envs.mame.mame_options import MameOptions
+from tempest_agent.envs.messages import LONGEST, nearest, printable, shown
+
+from .action_spaces import ACTION_TYPES, DEFAULT_SPINNER_KNOTS, knot_counts
+from .backend import BACKENDS, MACHINE_OPTIONS, machine_options
+from .rewards import RewardSettings
 
 OBS_TYPES = ("features", "ram", "rgb", "grayscale")
 RENDER_MODES = ("human", "rgb_array")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from tempest_agent.envs.messages import shown
+
 from .vector_env import TempestVectorEnv
 
 

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .information import no_names
 from tempest_agent.envs.engine.report import REPORT_SIZE, REPORTED
+
+from .information import no_names
 from .rewards import REWARD_PARTS
 
 _KEPT = 3

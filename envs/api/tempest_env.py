@@ -9,17 +9,18 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from .action_spaces import action_form
+from tempest_agent.envs.engine.saved_states import SAVED_SIZE, restore_saved, saved_states
+from tempest_agent.envs.engine.seeds import check_seed
 from tempest_agent.envs.machine.memory import as_bytes
+from tempest_agent.envs.messages import shown
+
+from .action_spaces import action_form
 from .backend import make_batch
 from .information import describe_games
-from tempest_agent.envs.messages import shown
 from .observations import observation_of
 from .options import RENDER_MODES, EnvOptions
 from .rewards import REWARD_PARTS, Rewards
-from tempest_agent.envs.engine.saved_states import SAVED_SIZE, restore_saved, saved_states
 from .screen import Screen, window_possible
-from tempest_agent.envs.engine.seeds import check_seed
 
 RENDER_FPS = 27
 """Pictures in a second as Gymnasium's tools take it, a whole number; ``human`` keeps to 27.34."""

@@ -11,23 +11,24 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from .action_spaces import action_form
-from tempest_agent.envs.machine.memory import as_bytes
-from .backend import make_batch
-from tempest_agent.envs.engine.batch import MOST_GAMES, NO_OUTPUT, StepOutput
-from .buffers import BufferPool
 from tempest_agent.envs.checks import check_one_of, check_whole, is_whole
+from tempest_agent.envs.engine.batch import MOST_GAMES, NO_OUTPUT, StepOutput
+from tempest_agent.envs.engine.saved_states import SAVED_SIZE, restore_saved, saved_states
+from tempest_agent.envs.engine.seeds import check_seed, listed_seeds
+from tempest_agent.envs.engine.settings import LARGEST_LIMIT
+from tempest_agent.envs.engine.step_kernels import ENDED, NOTED, REFUSED
 from tempest_agent.envs.features.layout import NUM_FEATURES
 from tempest_agent.envs.free_memory import too_large
+from tempest_agent.envs.machine.memory import as_bytes
+
+from .action_spaces import action_form
+from .backend import make_batch
+from .buffers import BufferPool
 from .information import cause_names, describe_games
 from .observations import observation_of
 from .options import EnvOptions
 from .rewards import REWARD_PARTS, Rewards
-from tempest_agent.envs.engine.saved_states import SAVED_SIZE, restore_saved, saved_states
 from .screen import Screen
-from tempest_agent.envs.engine.seeds import check_seed, listed_seeds
-from tempest_agent.envs.engine.settings import LARGEST_LIMIT
-from tempest_agent.envs.engine.step_kernels import ENDED, NOTED, REFUSED
 from .step_outputs import OutputSets
 from .tempest_env import RENDER_FPS, check_reset_options
 from .vector_info import masked

@@ -1,1 +1,1 @@
-"""The arcade game itself: its RAM image and the rules that carry it from tick to tick."""
+"""The rules of the arcade game, one module a rule; ``tick`` plays one frame of them."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tempest_agent.envs.machine.compiled import int64, rule
-from .level_select import FREE_PLAY_DEMO, FREE_PLAY_DEMO_MASK
 from tempest_agent.envs.machine.memory import (
     BOTTOM_DEPTH,
     BUTTON_START_1,
@@ -17,6 +16,8 @@ from tempest_agent.envs.machine.memory import (
     STATE_WARP,
     Ram,
 )
+
+from .level_select import FREE_PLAY_DEMO, FREE_PLAY_DEMO_MASK
 from .player import player_alive
 from .shots import clear_shots
 

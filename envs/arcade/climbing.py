@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from tempest_agent.envs.machine.compiled import int64, rule
-from .flips import aim, chase, start_roll, toggle_vertical
-from .kills import split_tanker
 from tempest_agent.envs.machine.memory import (
     BOTTOM_DEPTH,
     CARGO_MASK,
@@ -19,9 +17,12 @@ from tempest_agent.envs.machine.memory import (
     TANKER,
     Ram,
 )
-from .player import PICTURE_BURNT, PICTURE_ELECTRIFIED, kill_player
 from tempest_agent.envs.machine.programs import P_FUSE, P_PULSAR, P_RIM, P_STRAIGHT
 from tempest_agent.envs.machine.randomness import Source, draw
+
+from .flips import aim, chase, start_roll, toggle_vertical
+from .kills import split_tanker
+from .player import PICTURE_BURNT, PICTURE_ELECTRIFIED, kill_player
 from .spawn import CARGO_KIND, SPLIT_NEAR_RIM
 
 BELOW_BOTTOM = 0xF2

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from tempest_agent.envs.machine.compiled import int64, rule
-from .explosions import BOOM_ENEMY, start_explosion
-from .kills import shoot_enemy
 from tempest_agent.envs.machine.memory import (
     ENEMY_SHOT_SLOTS,
     ENEMY_SLOTS,
@@ -14,6 +12,9 @@ from tempest_agent.envs.machine.memory import (
     Ram,
 )
 from tempest_agent.envs.machine.randomness import Source
+
+from .explosions import BOOM_ENEMY, start_explosion
+from .kills import shoot_enemy
 
 
 @rule

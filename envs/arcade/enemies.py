@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from tempest_agent.envs.machine import programs as op
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import ENEMY_SLOTS, KIND_FLIPPING, Ram
+from tempest_agent.envs.machine.randomness import Source
+
 from .climbing import (
     above_spike,
     advance_pulse,
@@ -14,11 +18,8 @@ from .climbing import (
     move_pulsar,
     pulsing,
 )
-from tempest_agent.envs.machine.compiled import int64, rule
 from .flips import aim, reverse, start_flip, step_flip
-from tempest_agent.envs.machine.memory import ENEMY_SLOTS, KIND_FLIPPING, Ram
 from .player import grab_player, player_alive
-from tempest_agent.envs.machine.randomness import Source
 
 _CODE = op.CODE
 _OPERATION = op.OPERATION

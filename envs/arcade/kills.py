@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tempest_agent.envs.machine.compiled import int64, rule
-from .explosions import BOOM_ENEMY, BOOM_FUSEBALL_250, start_explosion
 from tempest_agent.envs.machine.memory import (
     CARGO_MASK,
     FUSEBALL,
@@ -16,6 +15,8 @@ from tempest_agent.envs.machine.memory import (
     byte_table,
 )
 from tempest_agent.envs.machine.randomness import Source, draw
+
+from .explosions import BOOM_ENEMY, BOOM_FUSEBALL_250, start_explosion
 from .score import add_points
 from .spawn import CARGO_KIND, create_split_child
 

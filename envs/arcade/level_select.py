@@ -14,6 +14,7 @@ from tempest_agent.envs.machine.memory import (
     Ram,
 )
 from tempest_agent.envs.machine.randomness import Source
+
 from .setup import (
     reset_superzapper,
     set_up_approach,

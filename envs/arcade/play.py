@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from tempest_agent.envs.machine.compiled import rule
+from tempest_agent.envs.machine.memory import Ram
+from tempest_agent.envs.machine.randomness import Source
+
 from .analysis import analyze
 from .collisions import collide_all_shots
-from tempest_agent.envs.machine.compiled import rule
 from .enemies import move_enemies
 from .explosions import advance_explosions
-from tempest_agent.envs.machine.memory import Ram
 from .player import fire, move_player
-from tempest_agent.envs.machine.randomness import Source
 from .shots import enemy_fire, move_shots
 from .superzapper import superzapper
 from .waiting_queue import move_queue

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from tempest_agent.envs.machine import memory as m
 from tempest_agent.envs.machine import tables as t
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
-from .explosions import BOOM_GRAB
 from tempest_agent.envs.machine.memory import Ram
 from tempest_agent.envs.machine.programs import IS_STEP
+
+from .explosions import BOOM_GRAB
 
 PLAYED_STATES = (
     m.STATE_NEW_GAME,

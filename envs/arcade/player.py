@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from .collisions import collide_shot
 from tempest_agent.envs.machine.compiled import int64, rule
-from .explosions import BOOM_GRAB, BOOM_PLAYER, start_explosion
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.machine.memory import BUTTON_FIRE, PLAYER_SHOT_SLOTS, Ram
 from tempest_agent.envs.machine.randomness import Source
+
+from .collisions import collide_shot
+from .explosions import BOOM_GRAB, BOOM_PLAYER, start_explosion
 
 OPEN_RIM_END = 0xEF
 """Last position along the rim of an open well (lane 14)."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from tempest_agent.envs.machine import tables as t
 from tempest_agent.envs.machine.compiled import int64, rule
-from .explosions import clear_explosions
 from tempest_agent.envs.machine.memory import ENEMY_SLOTS, LANES, RIM_DEPTH, Ram
 from tempest_agent.envs.machine.randomness import Source, draw
+
+from .explosions import clear_explosions
 from .shots import clear_shots
 from .waiting_queue import refill_queue
 

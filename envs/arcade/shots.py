@@ -13,8 +13,9 @@ from tempest_agent.envs.machine.memory import (
     Ram,
     byte_table,
 )
-from .player import PICTURE_SHOT, kill_player, player_alive
 from tempest_agent.envs.machine.randomness import Source, draw
+
+from .player import PICTURE_SHOT, kill_player, player_alive
 from .score import add_points
 
 SHOT_SPEED = 9

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from tempest_agent.envs.machine.compiled import clear, kernel
-from .level_select import choose_level, new_game
 from tempest_agent.envs.machine.memory import (
     MODE_IN_GAME,
     MODE_RUNNING,
@@ -14,6 +13,8 @@ from tempest_agent.envs.machine.memory import (
     Ram,
 )
 from tempest_agent.envs.machine.randomness import Source
+
+from .level_select import choose_level, new_game
 from .tick import tick
 
 ONE_COIN_ONE_CREDIT = 0x02

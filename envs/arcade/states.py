@@ -14,8 +14,9 @@ from tempest_agent.envs.machine.memory import (
     STATE_PLAY,
     Ram,
 )
-from .player import move_player
 from tempest_agent.envs.machine.randomness import Source
+
+from .player import move_player
 from .score import add_start_bonus
 from .setup import set_up_life, set_up_wave
 

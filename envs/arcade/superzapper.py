@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tempest_agent.envs.machine.compiled import int64, rule
-from .kills import zap_enemy
 from tempest_agent.envs.machine.memory import (
     BUTTON_ZAP,
     ENEMY_SLOTS,
@@ -11,8 +10,10 @@ from tempest_agent.envs.machine.memory import (
     Ram,
     byte_table,
 )
-from .player import player_alive
 from tempest_agent.envs.machine.randomness import Source
+
+from .kills import zap_enemy
+from .player import player_alive
 
 ZAPS_PER_WAVE = 2
 _TICKS = byte_table([0, 0x13, 5], 0)

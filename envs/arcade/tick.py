@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from tempest_agent.envs.machine import memory as m
 from tempest_agent.envs.machine.compiled import kernel, rule
-from .level_select import level_select, new_game
 from tempest_agent.envs.machine.memory import Ram
-from .play import play
 from tempest_agent.envs.machine.randomness import Source
+
+from .level_select import level_select, new_game
+from .play import play
 from .star_field import step_star_field
 from .states import end_life, end_wave, level_entry, new_life, new_life_2, pause
 from .warp import warp

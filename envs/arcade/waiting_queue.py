@@ -5,6 +5,7 @@ from __future__ import annotations
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import QUEUE_SLOTS, Ram, byte_table
 from tempest_agent.envs.machine.randomness import Source, draw
+
 from .spawn import hatch
 
 FAR = 0x40

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from .analysis import analyze
 from tempest_agent.envs.machine.compiled import int64, rule
-from .explosions import advance_explosions
 from tempest_agent.envs.machine.memory import BOTTOM_DEPTH, STATE_END_WAVE, Ram
-from .player import PICTURE_ELECTRIFIED, fire, kill_player, move_player, player_alive
 from tempest_agent.envs.machine.randomness import Source
+
+from .analysis import analyze
+from .explosions import advance_explosions
+from .player import PICTURE_ELECTRIFIED, fire, kill_player, move_player, player_alive
 from .shots import clear_shots, move_shots
 from .star_field import start_star_field
 

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Many games stepped side by side by compiled code and threads."""

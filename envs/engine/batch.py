@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.api.action_spaces import NOT_ACTING
-from tempest_agent.envs.machine.memory import RAM_DTYPE, RAM_SIZE, as_bytes
-from tempest_agent.envs.machine.randomness import STREAM_DTYPE
 from tempest_agent.envs.checks import check_whole
+from tempest_agent.envs.engine.hybrid_controls import NOT_ACTING
 from tempest_agent.envs.features.floats import as_floats
 from tempest_agent.envs.features.layout import NUM_FEATURES
+from tempest_agent.envs.machine.memory import RAM_DTYPE, RAM_SIZE, as_bytes
+from tempest_agent.envs.machine.randomness import STREAM_DTYPE
+
 from .game_step import GAME_DTYPE, NOT_STARTED
 from .report import REPORT_SIZE
 from .seeds import Seeds, streams_for

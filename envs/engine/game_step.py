@@ -7,18 +7,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine.compiled import int64, rule
-from tempest_agent.envs.machine.inputs import SPINNER_MAX, set_inputs
-from tempest_agent.envs.machine.memory import QUEUE_SLOTS, STATE_HIGH_SCORE_CHECK, Ram
 from tempest_agent.envs.arcade.player import player_alive
-from tempest_agent.envs.machine.randomness import Source, draw
 from tempest_agent.envs.arcade.score import SCORE_WRAP, score_of
 from tempest_agent.envs.arcade.start import start_game
 from tempest_agent.envs.arcade.tick import tick
-from tempest_agent.envs.game_state.controls import needs_no_input, zap_legal
 from tempest_agent.envs.features.layout import MAX_INPUT_DELAY
 from tempest_agent.envs.features.observe import write_features
+from tempest_agent.envs.game_state.controls import needs_no_input, zap_legal
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES, death_cause
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.inputs import SPINNER_MAX, set_inputs
+from tempest_agent.envs.machine.memory import QUEUE_SLOTS, STATE_HIGH_SCORE_CHECK, Ram
+from tempest_agent.envs.machine.randomness import Source, draw
 
 FIRE, ZAP = 1, 2
 """Bits of an action's buttons."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .batch import GameBatch
 from tempest_agent.envs.features.layout import MAX_INPUT_DELAY
+
+from .batch import GameBatch
 from .state_check import STATE_SIZE
 
 SAVED_SIZE = 1 + STATE_SIZE

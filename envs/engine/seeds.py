@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine.randomness import new_streams
 from tempest_agent.envs.checks import is_whole
+from tempest_agent.envs.machine.randomness import new_streams
 from tempest_agent.envs.messages import shown
 
 Seed: TypeAlias = int | np.random.SeedSequence | None

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine.options import OPTIONS_DTYPE, Options
 from tempest_agent.envs.checks import check_flag, check_whole
 from tempest_agent.envs.features.layout import MAX_INPUT_DELAY
+from tempest_agent.envs.machine.options import OPTIONS_DTYPE, Options
 from tempest_agent.envs.messages import shown
 
 StartLevel: TypeAlias = int | Sequence[int]

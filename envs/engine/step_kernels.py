@@ -9,14 +9,16 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from . import step_job as at
-from tempest_agent.envs.api.action_spaces import NOT_ACTING, write_controls
+from tempest_agent.envs.engine.hybrid_controls import NOT_ACTING, write_controls
+from tempest_agent.envs.features.floats import expect_floats, write_floats
+from tempest_agent.envs.features.layout import NUM_FEATURES
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
+from tempest_agent.envs.machine.intrinsics import array_at, bits_of, fetch_or, float_of, load
 from tempest_agent.envs.machine.memory import RAM_DTYPE
 from tempest_agent.envs.machine.options import OPTIONS_DTYPE
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE
-from tempest_agent.envs.features.floats import expect_floats, write_floats
-from tempest_agent.envs.features.layout import NUM_FEATURES
+
+from . import step_job as at
 from .game_step import (
     GAME_DTYPE,
     RUNNING,
@@ -27,7 +29,6 @@ from .game_step import (
     play_step,
     rest_game,
 )
-from tempest_agent.envs.machine.intrinsics import array_at, bits_of, fetch_or, float_of, load
 from .report import REPORT_SIZE, write_report
 from .work_sharing import await_share, claim, finish, linger, open_shares
 

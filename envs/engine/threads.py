@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .work_sharing import clear_shares, dismiss, dismissed, finished, take_sleeper
 from .step_job import HAPPENED
 from .step_kernels import NOTHING, UNFINISHED, step_games
+from .work_sharing import clear_shares, dismiss, dismissed, finished, take_sleeper
 
 _NAP = 50e-6
 # Seconds between two looks at a thread that something else keeps from its last games.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.compiled import rule
 from tempest_agent.envs.machine.intrinsics import fetch_add, load, store
+
 from .step_job import COUNTERS, LINE, THREADS, TOTAL
 
 CHUNK = 8

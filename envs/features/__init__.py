@@ -1,1 +1,1 @@
-"""TODO"""
+"""The default observation: features of a RAM image."""

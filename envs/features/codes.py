@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.compiled import rule
 from tempest_agent.envs.machine.memory import RIM_DEPTH
+
 from .layout import FEATURE_SCALE
 
 FULL = FEATURE_SCALE

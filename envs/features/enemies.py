@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from . import layout as at
+from tempest_agent.envs.game_state.motion import (
+    flip_steps_left,
+    is_walker,
+    kind_of,
+    kind_speed,
+    pulse_turns,
+    roll_end,
+    signed_byte,
+    ticks_to_depth,
+)
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import (
     CARGO_MASK,
@@ -22,18 +31,10 @@ from tempest_agent.envs.machine.memory import (
     TANKER,
     Ram,
 )
+
+from . import layout as at
 from .codes import FULL, close, flag, nearness, put_nearer, soon
 from .layout import LANE_FEATURES
-from tempest_agent.envs.game_state.motion import (
-    flip_steps_left,
-    is_walker,
-    kind_of,
-    kind_speed,
-    pulse_turns,
-    roll_end,
-    signed_byte,
-    ticks_to_depth,
-)
 
 _FIRE_DEPTH = 0x30
 _STRIKE_HORIZON = 32

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.compiled import kernel, rule
-from .layout import FEATURE_SCALE
 from tempest_agent.envs.machine.intrinsics import prefetch
+
+from .layout import FEATURE_SCALE
 
 # 1/127 as a number of 16 bits, whose product with a code is exact, and what it lacks: the sum of
 # the two products rounds to code / 127 for every code, at a third of a division's time.

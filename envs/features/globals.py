@@ -8,6 +8,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.arcade.player import player_alive
+from tempest_agent.envs.game_state.controls import ZAPS_PER_LEVEL, anybody_alive, zap_legal
+from tempest_agent.envs.game_state.motion import (
+    PULSE_BOTTOM,
+    enemy_shot_speed,
+    is_walker,
+    kind_of,
+    kind_speed,
+    signed_byte,
+)
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.machine.memory import (
@@ -23,7 +33,6 @@ from tempest_agent.envs.machine.memory import (
     STATE_WARP,
     Ram,
 )
-from tempest_agent.envs.arcade.player import player_alive
 from tempest_agent.envs.machine.programs import (
     P_AVOIDER,
     P_SPIKE_RIDER,
@@ -32,17 +41,9 @@ from tempest_agent.envs.machine.programs import (
     P_STEP8_FLIP,
     P_STRAIGHT,
 )
-from tempest_agent.envs.game_state.controls import ZAPS_PER_LEVEL, anybody_alive, zap_legal
+
 from .codes import FULL, flag, share, soon
 from .layout import MAX_INPUT_DELAY
-from tempest_agent.envs.game_state.motion import (
-    PULSE_BOTTOM,
-    enemy_shot_speed,
-    is_walker,
-    kind_of,
-    kind_speed,
-    signed_byte,
-)
 
 _PROGRAM_STARTS = np.array(
     [P_STRAIGHT, P_STEP8_FLIP, P_SPIRAL, P_SPIRAL_ALTERNATE, P_SPIKE_RIDER, P_AVOIDER], np.int64

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from . import layout as at
+from tempest_agent.envs.game_state.motion import enemy_shot_speed, flip_length
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import (
     ENEMY_SHOT_SLOTS,
@@ -15,9 +15,10 @@ from tempest_agent.envs.machine.memory import (
     QUEUE_SLOTS,
     Ram,
 )
+
+from . import layout as at
 from .codes import FULL, nearness, put_nearer, share, soon
 from .layout import LANE_FEATURES
-from tempest_agent.envs.game_state.motion import enemy_shot_speed, flip_length
 
 _NYMPH_SETTLED = 0x40
 

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
 from tempest_agent.envs.machine.memory import RAM_DTYPE, Ram
+
 from .enemies import write_enemies
 from .floats import as_floats
 from .globals import write_clocks, write_crowd, write_level, write_pending, write_player

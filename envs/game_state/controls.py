@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tempest_agent.envs.arcade.player import player_alive
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import (
     ENEMY_SLOTS,
@@ -15,7 +16,6 @@ from tempest_agent.envs.machine.memory import (
     STATE_WARP,
     Ram,
 )
-from tempest_agent.envs.arcade.player import player_alive
 
 ZAPS_PER_LEVEL = 2
 

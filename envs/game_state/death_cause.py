@@ -14,6 +14,7 @@ from tempest_agent.envs.machine.memory import (
     STATE_WARP,
     Ram,
 )
+
 from .motion import pulse_turns, signed_byte
 
 GRAB, PULSE, FUSE, ENEMY_SHOT, SPIKE = range(5)

@@ -35,7 +35,8 @@ Numba makes the difference of two bytes an unsigned number, and the sum of an un
 signed one a float: every byte that takes part in arithmetic with another goes through this.
 """
 
-_RULES = Path(__file__).resolve().parent
+_ENVS = Path(__file__).resolve().parent.parent
+_RULES = frozenset({_ENVS / "machine", _ENVS / "arcade"})
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
@@ -139,10 +140,21 @@ def _folders(function: Callable[..., Any]) -> frozenset[Path]:
     rules = [each for each in function.__globals__.values() if isinstance(each, CPUDispatcher)]
     sources = [function, *(rule.py_func for rule in rules)]
     found = frozenset(Path(inspect.getfile(each)).resolve().parent for each in sources)
-    if found == {_RULES}:
-        return found
-    envs = _RULES.parent
-    return frozenset(each for each in found if envs not in each.parents) | {envs}
+    if found <= _RULES:
+        # The rules import nothing but each other.
+        return _RULES
+    # Constants leave no trace of where they come from: everything that can be imported counts.
+    own = frozenset(map(_subpackage, sources)) | {_ENVS}
+    return frozenset(each for each in own if not own.intersection(each.parents))
+
+
+def _subpackage(function: Callable[..., Any]) -> Path:
+    """The folder of ``tempest_agent.X`` for what is defined in it, else that of its own file."""
+    parts = function.__module__.split(".")
+    package = sys.modules.get(".".join(parts[:2]))
+    if parts[0] == "tempest_agent" and hasattr(package, "__path__"):
+        return Path(package.__path__[0]).resolve()
+    return Path(inspect.getfile(function)).resolve().parent
 
 
 @functools.cache

@@ -8,6 +8,7 @@ import numpy as np
 
 from tempest_agent.envs.checks import check_flag, check_one_of, is_whole
 from tempest_agent.envs.messages import shown
+
 from .tables import START_LEVEL_INDEX
 
 OPTIONS_DTYPE = np.dtype(

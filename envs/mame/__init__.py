@@ -1,1 +1,1 @@
-"""The real machine: MAME runs the arcade's own ROMs, one process a game."""
+"""The real game in MAME: one process a game, driven over a socket."""

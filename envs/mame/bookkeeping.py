@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine.compiled import kernel
 from tempest_agent.envs.arcade.player import player_alive
-from tempest_agent.envs.machine.randomness import draw
 from tempest_agent.envs.arcade.score import score_of
 from tempest_agent.envs.arcade.start import set_up_game
-from tempest_agent.envs.game_state.controls import needs_no_input
 from tempest_agent.envs.engine.game_step import (
     begin_record,
     begin_step,
@@ -20,6 +17,9 @@ from tempest_agent.envs.engine.game_step import (
     note_tick,
     take_inputs,
 )
+from tempest_agent.envs.game_state.controls import needs_no_input
+from tempest_agent.envs.machine.compiled import kernel
+from tempest_agent.envs.machine.randomness import draw
 
 OVER, IDLE = 1, 2
 """Bits that ``after_tick`` returns: the game is over; the next tick needs no input."""

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.machine import memory as m
+
 from . import protocol
-from .errors import MachineError
 from .connection import MameMachine
+from .errors import MachineError
 from .mame_options import MameOptions
 from .protocol import Dialogue, Frame
 

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
-from tempest_agent.envs.machine.memory import RAM_DTYPE, as_bytes
 from tempest_agent.envs.engine.batch import NEVER, GameBatch, StepOutput, rows_of
 from tempest_agent.envs.engine.game_step import (
     FIRE,
@@ -26,11 +24,14 @@ from tempest_agent.envs.engine.game_step import (
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.engine.state_check import check_states
 from tempest_agent.envs.engine.step_kernels import ENDED, NOTED
+from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.memory import RAM_DTYPE, as_bytes
+
 from . import bookkeeping, protocol
 from .bookkeeping import IDLE, OVER
+from .connection import MameMachine, converse
 from .errors import MachineError, MameError
 from .game_start import GameStarter, NewGame, switches
-from .connection import MameMachine, converse
 from .mame_options import MameOptions
 from .protocol import Dialogue, Frame
 from .roms import find_rom_set

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tempest_agent.envs.checks import check_flag, check_number, check_one_of, check_whole
 from tempest_agent.envs.messages import shown
+
 from .errors import MameError
 
 ROM_SETS = {

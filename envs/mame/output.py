@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tempest_agent.envs.messages import shown
+
 from .errors import MameError
 
 _PART = 1 << 16

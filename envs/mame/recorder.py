@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.machine import memory as m
 from tempest_agent.envs.recordings.recording import NOT_READ
-from tempest_agent.envs.engine.settings import GameSettings
+
 from . import protocol
-from .mame_batch import MameBatch
-from .game_start import GAME_STATE, switches
 from .connection import MameMachine
+from .game_start import GAME_STATE, switches
+from .mame_batch import MameBatch
 from .mame_options import MameOptions
 from .protocol import ENTRY_DTYPE, Frame
 

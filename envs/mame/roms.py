@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from tempest_agent.envs.messages import printable, shown
+
 from .errors import MameError
 from .mame_options import ROM_SETS, MameOptions, find_mame
 from .output import ask

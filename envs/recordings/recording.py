@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.arcade.playable import IS_PLAYED, find_misfit
+from tempest_agent.envs.arcade.score import LIVES_MAX
 from tempest_agent.envs.archives import UNREADABLE, read_arrays
+from tempest_agent.envs.machine import memory as m
+from tempest_agent.envs.machine.randomness import TAPE_SIZE
+from tempest_agent.envs.machine.tables import LEVELS_WITH_OWN_WAVE
 from tempest_agent.envs.messages import shown
 from tempest_agent.envs.plain_json import parse_json
-from tempest_agent.envs.machine import memory as m
-from tempest_agent.envs.arcade.playable import IS_PLAYED, find_misfit
-from tempest_agent.envs.machine.randomness import TAPE_SIZE
-from tempest_agent.envs.arcade.score import LIVES_MAX
-from tempest_agent.envs.machine.tables import LEVELS_WITH_OWN_WAVE
 
 NOT_READ = -999
 """Marks a control that the game did not read in a tick."""

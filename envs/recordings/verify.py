@@ -14,14 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.arcade.level_select import choose_level, move_cursor
+from tempest_agent.envs.arcade.player import player_alive
+from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.machine import memory as m
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
-from tempest_agent.envs.arcade.level_select import choose_level, move_cursor
 from tempest_agent.envs.machine.memory import Ram
-from tempest_agent.envs.arcade.player import player_alive
 from tempest_agent.envs.machine.randomness import TAPE_DTYPE
+
 from .recording import NOT_READ, Recording, load_recording
-from tempest_agent.envs.arcade.tick import tick
 
 WELL_SHAPE_CELL = 0x112
 """On the level-select screen the display writes into this cell."""

@@ -1,1 +1,1 @@
-"""The picture: a RAM image drawn the way the colour vector monitor shows it."""
+"""The picture: a RAM image drawn as the colour vector monitor shows it."""

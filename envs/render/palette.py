@@ -24,7 +24,7 @@ SHOT_CORE = 8
 SPLAT = 9  # 9, 10 and 11 take turns
 NYMPH = 12
 
-_DATA = Path(__file__).resolve().parent.parent / "arcade" / "data" / "wells.json"
+_DATA = Path(__file__).resolve().parent.parent / "machine" / "data" / "wells.json"
 _SHOT_CORE_FEW = (255, 243, 0)
 _SHOT_CORE_MANY = (0, 0, 243)
 _SHOT_CORE_FULL = (255, 0, 0)

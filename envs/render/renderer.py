@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.checks import check_side
 from tempest_agent.envs.machine.memory import (
     RAM_DTYPE,
     RAM_SIZE,
@@ -20,7 +21,6 @@ from tempest_agent.envs.machine.memory import (
     Ram,
     from_bytes,
 )
-from tempest_agent.envs.checks import check_side
 
 from . import actors, effects, overlay
 from .canvas import Canvas

@@ -23,7 +23,7 @@ from . import palette
 from .canvas import Canvas
 from .projection import Camera, Floats
 
-_DATA = Path(__file__).resolve().parent.parent / "arcade" / "data" / "wells.json"
+_DATA = Path(__file__).resolve().parent.parent / "machine" / "data" / "wells.json"
 _OFF_SCREEN = 1024.0
 _NEAREST_RIM = 0x0C
 _DIVING_RIM = 0x0F

@@ -1,1 +1,1 @@
-"""TODO"""
+"""The look-ahead player: tries plans on copies of the game."""

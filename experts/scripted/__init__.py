@@ -1,1 +1,1 @@
-"""TODO"""
+"""The rule player: danger, targets and escapes, one module each."""

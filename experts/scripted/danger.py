@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from tempest_agent.envs.arcade.spawn import SPLIT_NEAR_RIM
+from tempest_agent.envs.game_state.motion import (
+    enemy_shot_speed,
+    is_walker,
+    kind_of,
+    kind_speed,
+    ticks_to_depth,
+)
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import (
     CARGO_MASK,
@@ -17,17 +25,9 @@ from tempest_agent.envs.machine.memory import (
     TANKER,
     Ram,
 )
-from tempest_agent.envs.arcade.spawn import SPLIT_NEAR_RIM
-from tempest_agent.envs.game_state.motion import (
-    enemy_shot_speed,
-    is_walker,
-    kind_of,
-    kind_speed,
-    ticks_to_depth,
-)
 
-from .fuseballs import forecast_fuseball, mark_spoke
 from .decision import HORIZON, LETHAL, Plan, mark
+from .fuseballs import forecast_fuseball, mark_spoke
 from .pulsars import forecast_pulsar, forecast_pulse, mark_pulses
 from .walkers import forecast_arrival, forecast_walker
 from .weights import WeightsRecord

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from tempest_agent.envs.arcade.shots import SHOT_SPEED, SHOT_SPEED_IN_SPIKE, SPIKE_HITS_PER_SHOT
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import BOTTOM_DEPTH, LANES, PLAYER_SHOT_SLOTS, Ram
-from tempest_agent.envs.arcade.shots import SHOT_SPEED, SHOT_SPEED_IN_SPIKE, SPIKE_HITS_PER_SHOT
 
-from .escape import REACH, rim_position
 from .decision import HORIZON, LETHAL, Plan, mark_span
+from .escape import REACH, rim_position
 from .weights import WeightsRecord
 
 ACCELERATION_BASE = 0x20

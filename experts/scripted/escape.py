@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from tempest_agent.envs.arcade.player import OPEN_RIM_END
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.machine.memory import LANES, Ram
-from tempest_agent.envs.arcade.player import OPEN_RIM_END
 
 from .decision import HORIZON, LETHAL, Plan
 from .weights import WeightsRecord

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.arcade.playable import misfit
+from tempest_agent.envs.arcade.player import DEAD_VISIBLE
+from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
 from tempest_agent.envs.machine.inputs import set_inputs
 from tempest_agent.envs.machine.memory import (
@@ -16,17 +19,14 @@ from tempest_agent.envs.machine.memory import (
     STATE_WARP,
     Ram,
 )
-from tempest_agent.envs.arcade.playable import misfit
-from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, Source
-from tempest_agent.envs.arcade.tick import tick
+from tempest_agent.experts.interface import FIRE, ZAP, PendingInputs, check_pending, check_rows
 
 from .danger import forecast, forecast_chance
+from .decision import PLAN_DTYPE, Plan
 from .dive import forecast_dive
 from .escape import choose_lane, rim_position
 from .fire import decide_fire, decide_zap
-from tempest_agent.experts.interface import FIRE, ZAP, PendingInputs, check_pending, check_rows
-from .decision import PLAN_DTYPE, Plan
 from .targets import value_lanes
 from .weights import Weights, WeightsRecord
 

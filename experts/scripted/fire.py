@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tempest_agent.envs.arcade.superzapper import ZAPS_PER_WAVE
+from tempest_agent.envs.game_state.motion import kind_of
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import (
     ENEMY_SHOT_SLOTS,
@@ -10,8 +12,6 @@ from tempest_agent.envs.machine.memory import (
     RIM_DEPTH,
     Ram,
 )
-from tempest_agent.envs.arcade.superzapper import ZAPS_PER_WAVE
-from tempest_agent.envs.game_state.motion import kind_of
 
 from .decision import LETHAL, Plan
 from .targets import SHOT_PASSED, can_be_shot, covering_shot, shot_meets

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tempest_agent.envs.arcade.climbing import EARLY_LEVELS
+from tempest_agent.envs.game_state.motion import kind_speed, roll_end, ticks_to_depth
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import (
     FLAG_MOVING_DOWN,
@@ -14,7 +15,6 @@ from tempest_agent.envs.machine.memory import (
     RIM_DEPTH,
     Ram,
 )
-from tempest_agent.envs.game_state.motion import kind_speed, roll_end, ticks_to_depth
 
 from .decision import HORIZON, LETHAL, mark_span
 from .waiting import queue_may_be_empty

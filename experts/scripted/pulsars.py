@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from tempest_agent.envs.game_state.motion import (
+    flip_length,
+    flip_steps_left,
+    kind_speed,
+    pulse_turns,
+    signed_byte,
+    ticks_to_depth,
+)
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import (
     FLAG_MOVING_DOWN,
@@ -11,17 +19,9 @@ from tempest_agent.envs.machine.memory import (
     RIM_DEPTH,
     Ram,
 )
-from tempest_agent.envs.game_state.motion import (
-    flip_length,
-    flip_steps_left,
-    kind_speed,
-    pulse_turns,
-    signed_byte,
-    ticks_to_depth,
-)
 
-from .flips import flip_landing, next_direction
 from .decision import HORIZON, LETHAL, Plan, mark, mark_span
+from .flips import flip_landing, next_direction
 from .scripts import PULSAR_LINGERS, PULSAR_MOVED, PULSAR_STARTS
 from .waiting import queue_may_be_empty
 from .walkers import GRAB_TICKS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tempest_agent.envs.game_state.motion import is_walker, kind_of
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import (
     ENEMY_SHOT_SLOTS,
@@ -14,10 +15,9 @@ from tempest_agent.envs.machine.memory import (
     RIM_DEPTH,
     Ram,
 )
-from tempest_agent.envs.game_state.motion import is_walker, kind_of
 
-from .flips import next_direction
 from .decision import Plan
+from .flips import next_direction
 from .weights import WeightsRecord
 
 SHOT_PASSED = 4

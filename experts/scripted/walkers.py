@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tempest_agent.envs.machine.compiled import int64, rule
-from tempest_agent.envs.machine.memory import KIND_CCW, KIND_FLIPPING, RIM_DEPTH, Ram
 from tempest_agent.envs.game_state.motion import (
     flip_length,
     flip_steps_left,
@@ -13,9 +11,11 @@ from tempest_agent.envs.game_state.motion import (
     kind_speed,
     ticks_to_depth,
 )
+from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.machine.memory import KIND_CCW, KIND_FLIPPING, RIM_DEPTH, Ram
 
-from .flips import flip_landing, next_direction
 from .decision import HORIZON, LETHAL, mark_span
+from .flips import flip_landing, next_direction
 from .scripts import RIM_WAITING, STEP8_FLIPPING, STEP8_MOVING, STRAIGHT, STRAIGHT_END
 
 GRAB_TICKS = 4

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Games played by other processes, for one learner."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.collect.source import Played
+from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.replay.buffer import Rows
 
 from .messages import Chunk, Columns

@@ -9,22 +9,22 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tempest_agent.agent.learner.gradient_accumulation import resolve_precision
-from tempest_agent.agent.inference.acting import greedy
 from tempest_agent.agent.collect.drivers import Drivers
-from tempest_agent.agent.games.interface import Games, Labeller
 from tempest_agent.agent.collect.source import GamesInPlay
+from tempest_agent.agent.curriculum.start_levels import StartsAtLevels
+from tempest_agent.agent.games.interface import Games, Labeller
+from tempest_agent.agent.games.tempest_games import TempestGames, teacher_of
+from tempest_agent.agent.inference.acting import greedy
 from tempest_agent.agent.inference.inference_copy import InferenceCopy
+from tempest_agent.agent.learner.gradient_accumulation import resolve_precision
 from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.agent.seeds import seeds_of
-from tempest_agent.agent.curriculum.start_levels import StartsAtLevels
-from tempest_agent.agent.games.tempest_games import TempestGames, teacher_of
 from tempest_agent.config import Config
 
 from .chunks import columns_of, last_of
 from .messages import Chunk, Order, Part
-from .snapshot import Snapshot
 from .publisher import arithmetic, unpack
+from .snapshot import Snapshot
 
 CPU = torch.device("cpu")
 

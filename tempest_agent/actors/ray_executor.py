@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from tempest_agent.ray_support import cluster as ray_cluster
 from tempest_agent.agent.collect.source import PlayFailedError
 from tempest_agent.errors import one_line
+from tempest_agent.ray_support import cluster as ray_cluster
 from tempest_agent.ray_support.cluster import keeping_sigterm, without_colours
 from tempest_agent.ray_support.watch import RayWatch, watch_over
 

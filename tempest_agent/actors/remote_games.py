@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.collect.drivers import Drivers
-from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.collect.source import Left, Played, PlayFailedError, PlayStoppedError
+from tempest_agent.agent.games.interface import Step
+from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT, TempestGames, teacher_of
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT, TempestGames, teacher_of
 from tempest_agent.config import Config
 from tempest_agent.errors import UserError, shown
 from tempest_agent.ray_support.cluster import require_cluster
 
-from .games_player import GamesPlayer
 from .chunks import Stretch
 from .executor import Engine, MakePlayer
+from .games_player import GamesPlayer
 from .messages import Order, Part
 from .pool import ActorEvent, ActorPool
 from .publisher import WeightsPublisher

@@ -1,1 +1,1 @@
-"""The student: a DQN whose action is a pair of buttons and a position of the spinner."""
+"""The student: a DQN with a discrete and a continuous action."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from tempest_agent.errors import UserError
 
@@ -32,3 +35,19 @@ def device_here(device: str) -> str:
         log.warning("the run was on a GPU and there is none here: going on on the CPU")
         return "cpu"
     return device
+
+
+Column = NDArray[Any] | Tensor
+
+
+def to_device(column: Column, device: torch.device) -> Tensor:
+    """``column`` as a tensor on ``device``.
+
+    Towards a GPU an array is copied through pinned memory, and nothing waits for it.
+    """
+    if isinstance(column, Tensor):
+        return column
+    tensor = torch.from_numpy(column)
+    if device.type == "cuda":
+        tensor = tensor.pin_memory()
+    return tensor if device.type == "cpu" else tensor.to(device, non_blocking=True)

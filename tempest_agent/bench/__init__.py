@@ -1,1 +1,1 @@
-"""TODO"""
+"""Measurements of speed, with ratios to a baseline of the same run."""

@@ -19,11 +19,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.agent.replay.buffer import AGENT, Batch
-from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
-from tempest_agent.commands.bench import Figure, figure
+from tempest_agent.bench.figures import Figure, figure
 from tempest_agent.bench.tensor_memory import peak_bytes
 from tempest_agent.config import Config, load_config
 

@@ -6,11 +6,11 @@ import time
 
 import numpy as np
 
-from tempest_agent.commands.bench import Figure, figure
+from tempest_agent.bench.figures import Figure, figure
+from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.mame import protocol
 from tempest_agent.envs.mame.mame_batch import MameBatch
 from tempest_agent.envs.mame.mame_options import MameOptions
-from tempest_agent.envs.engine.settings import GameSettings
 
 TICKS = 300
 ROUNDS = 7

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from stable_baselines3 import DQN
 
 from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
-from tempest_agent.training.trainer import Trainer
-from tempest_agent.commands.bench import Figure, figure
+from tempest_agent.bench.figures import Figure, figure
 from tempest_agent.config import load_config
+from tempest_agent.training.trainer import Trainer
 
 SHORT = (
     "run.steps=60_000",

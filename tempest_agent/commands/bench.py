@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, TypedDict
+from typing import Any
 
 import click
 
+from tempest_agent.bench.figures import Figure
 from tempest_agent.commands.options.backend import (
     backend_option,
     introduce_machine,
@@ -21,34 +22,12 @@ from tempest_agent.commands.options.output import (
 )
 from tempest_agent.errors import UserError
 
-
-class Figure(TypedDict):
-    """One measured figure; ``baseline`` and ``ratio`` are None where there is no baseline."""
-
-    value: float | None
-    unit: str
-    baseline: float | None
-    ratio: float | None
-
-
-TARGETS = {
-    "env": "bench_env",
-    "render": "bench_render",
-    "learner": "bench_learner",
-    "replay": "bench_replay",
-    "train": "bench_train",
-}
-"""Target -> module in ``tempest_agent.commands`` with a function ``measure``."""
-
-
-def figure(value: float | None, unit: str, baseline: float | None = None) -> Figure:
-    """A figure, with its ratio to ``baseline`` where there is one."""
-    ratio = None if baseline is None or value is None else value / baseline
-    return {"value": value, "unit": unit, "baseline": baseline, "ratio": ratio}
+TARGETS = ("env", "render", "learner", "replay", "train")
+"""Modules of ``tempest_agent.bench`` with a function ``measure``."""
 
 
 @click.command()
-@click.argument("target", type=click.Choice(list(TARGETS)), default="env")
+@click.argument("target", type=click.Choice(TARGETS), default="env")
 @backend_option
 @json_option
 def bench(target: str, backend: str, as_json: bool, **machine_options: Any) -> None:
@@ -64,11 +43,9 @@ def bench(target: str, backend: str, as_json: bool, **machine_options: Any) -> N
         introduce_machine(machine)
     with only_results_on_stdout(), machine_errors():
         if machine is not None:
-            figures: dict[str, Figure] = import_module("tempest_agent.bench.mame").measure(
-                machine
-            )
+            figures: dict[str, Figure] = import_module("tempest_agent.bench.mame").measure(machine)
         else:
-            figures = import_module(f"tempest_agent.commands.{TARGETS[target]}").measure()
+            figures = import_module(f"tempest_agent.bench.{target}").measure()
     if as_json:
         print_json({"name": target, "figures": figures})
     else:

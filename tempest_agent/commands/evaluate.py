@@ -161,8 +161,8 @@ def _play(
 
     What breaks them off leaves the figures of the games that are complete, if any.
     """
-    from tempest_agent.evaluation.games import joined, play_games
     from tempest_agent.console.progress import Progress
+    from tempest_agent.evaluation.games import joined, play_games
 
     began = time.monotonic()
     complete: list[Outcomes] = []

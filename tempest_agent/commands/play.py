@@ -28,8 +28,8 @@ from tempest_agent.commands.options.types import (
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
-    from tempest_agent.evaluation.keyboard_player import Keyboard
     from tempest_agent.envs.engine.batch import GameBatch
+    from tempest_agent.evaluation.keyboard_player import Keyboard
     from tempest_agent.evaluation.players import PlayerChoice
 
 
@@ -62,9 +62,9 @@ def play(
     With the same seed, level and tick limit they are the first games of `eval`. A human plays in
     a window, with the keys a and d to turn, space or f to fire, s for the superzapper.
     """
+    from tempest_agent.console.progress import Progress
     from tempest_agent.evaluation.games import Games
     from tempest_agent.evaluation.playback import play_ticks
-    from tempest_agent.console.progress import Progress
 
     human = player == "human"
     own_window = human or (render and backend == "sim")

@@ -51,12 +51,12 @@ def record(
     assert machine is not None
     introduce_machine(machine)
     with only_results_on_stdout(), machine_errors():
-        from tempest_agent.envs.mame.recorder import Recorder, RecordingBatch, write_recording
+        from tempest_agent.console.progress import Progress
         from tempest_agent.envs.engine.settings import LARGEST_LIMIT
+        from tempest_agent.envs.mame.recorder import Recorder, RecordingBatch, write_recording
         from tempest_agent.evaluation.games import Games
         from tempest_agent.evaluation.playback import play_ticks_of
         from tempest_agent.evaluation.players import find_player
-        from tempest_agent.console.progress import Progress
 
         choice = find_player(policy)
         # The tick after a machine's failure would not be the one before it plus one.

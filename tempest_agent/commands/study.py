@@ -42,8 +42,8 @@ def study(
         raise UserError(unknown_name("study", name, STUDIES))
     folder = out or Path("runs") / f"study-stability-s{seed}"
     with only_results_on_stdout():
-        from tempest_agent.sweep.stability_study import run_study
         from tempest_agent.plots.study import INSTALL, can_draw, draw
+        from tempest_agent.sweep.stability_study import run_study
 
         if not can_draw():
             click.echo(f"no figure will be drawn: {INSTALL}", err=True)

@@ -174,9 +174,9 @@ def _engine(jobs: int | None, ray_address: str | None, gpus: float | None) -> En
 
 def _run(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, Any], bool]:
     """Make all runs; the figures of the table, and whether every run is in it."""
+    from tempest_agent.plots.sweep import can_plot, plot
     from tempest_agent.runs.directory import replacing, require_writable
     from tempest_agent.sweep.plan import keep_plan
-    from tempest_agent.plots.sweep import can_plot, plot
     from tempest_agent.sweep.report import markdown, table, title
     from tempest_agent.sweep.session import run_all
 

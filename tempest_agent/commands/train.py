@@ -152,8 +152,8 @@ def train(
 
 def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]:
     """The result as people read it, and what to do next."""
-    from tempest_agent.evaluation.checkpoint_games import EVAL_MAX_TICKS
     from tempest_agent.console.progress import duration, speed
+    from tempest_agent.evaluation.checkpoint_games import EVAL_MAX_TICKS
 
     greedy = session.last_greedy
     if greedy is not None:

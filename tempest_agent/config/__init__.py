@@ -5,6 +5,7 @@ then ``key=value`` overrides such as ``learner.gamma=0.97``.  Unknown keys and v
 are errors that say what would have been right.
 """
 
+from .config import Config, RunConfig
 from .learning_sections import GuardConfig, LearnerConfig, NetworkConfig, ReplayConfig
 from .loading import (
     apply_changes,
@@ -20,7 +21,6 @@ from .loading import (
 from .local import forget_local, local_options, with_local
 from .playing_sections import ActorsConfig, ExplorationConfig, GameConfig, TeacherConfig
 from .setting import ConfigError, setting
-from .config import Config, RunConfig
 from .validation import LARGEST
 
 __all__ = [

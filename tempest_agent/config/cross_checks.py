@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .setting import ConfigError
 from .config import Config
+from .setting import ConfigError
 
 
 def check_together(config: Config) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 from tempest_agent.errors import printable, shown
 
+from .config import Config
 from .cross_checks import check_together
 from .setting import ConfigError
-from .config import Config
 from .validation import checked
 from .words import unknown
 from .yaml_files import parse_yaml, read_text

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from .config import Config
 from .loading import apply_overrides, local_settings, to_dict
 from .setting import ConfigError
-from .config import Config
 
 
 def forget_local(tree: Mapping[Any, Any]) -> dict[Any, Any]:

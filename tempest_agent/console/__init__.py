@@ -1,1 +1,1 @@
-"""TODO"""
+"""Progress lines, and terminals that go away."""

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Games as Minari data sets, and back into a replay."""

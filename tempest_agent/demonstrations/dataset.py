@@ -21,8 +21,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.features.layout import FEATURES, NUM_FEATURES
+from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.errors import UserError, nearest, printable, shown
 
 LARGEST_METADATA = 1_000_000

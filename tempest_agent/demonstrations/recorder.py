@@ -18,8 +18,8 @@ from tempest_agent.demonstrations.dataset import (
     layout_digest,
     minari_module,
 )
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.api.tempest_env import TempestEnv
+from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.errors import UserError, shown
 from tempest_agent.evaluation.games import Games
 from tempest_agent.evaluation.players import PlayerChoice

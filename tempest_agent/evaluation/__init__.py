@@ -1,1 +1,1 @@
-"""TODO"""
+"""Greedy games, and what they say."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from tempest_agent.agent.inference.policy import load_policy
+from tempest_agent.agent.checkpoints.policy import load_policy
 from tempest_agent.evaluation.games import Games, play_games, summary
 from tempest_agent.evaluation.players import network_choice
 

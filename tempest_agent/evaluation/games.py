@@ -19,17 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine.memory import CONTRACT_ADDRESSES, as_bytes
 from tempest_agent.envs.api.backend import make_batch
 from tempest_agent.envs.engine.batch import GameBatch
-from tempest_agent.envs.free_memory import too_large
 from tempest_agent.envs.engine.game_step import LOST
+from tempest_agent.envs.engine.saved_states import SAVED_SIZE
+from tempest_agent.envs.engine.settings import GameSettings
+from tempest_agent.envs.free_memory import too_large
+from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
+from tempest_agent.envs.machine.memory import CONTRACT_ADDRESSES, as_bytes
 from tempest_agent.envs.mame.mame_batch import MameBatch
 from tempest_agent.envs.mame.mame_options import MameOptions
 from tempest_agent.envs.mame.protocol import RANDOM_CYCLE
-from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
-from tempest_agent.envs.engine.saved_states import SAVED_SIZE
-from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.errors import UserError
 from tempest_agent.evaluation.players import PlayerChoice
 from tempest_agent.evaluation.statistics import bootstrap_interval, interquartile_mean

@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.engine.batch import GameBatch
+from tempest_agent.envs.engine.game_step import RUNNING
+from tempest_agent.envs.features.layout import FEATURES, NUM_FEATURES
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.machine.memory import RAM_DTYPE
-from tempest_agent.envs.engine.batch import GameBatch
-from tempest_agent.envs.features.layout import FEATURES, NUM_FEATURES
-from tempest_agent.envs.engine.game_step import RUNNING
 from tempest_agent.errors import UserError, nearest, shown
 from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
 from tempest_agent.runs.directory import LATEST
 
 if TYPE_CHECKING:
-    from tempest_agent.agent.inference.policy import Policy
+    from tempest_agent.agent.checkpoints.policy import Policy
 
 CHAMPION = "champion"
 """Name of the player that comes with the package, which no run writes over."""
@@ -185,7 +185,7 @@ def _checkpoint(path: Path, name: str | None = None) -> PlayerChoice:
     # Here, because importing torch takes longer than a scripted player's whole game.
     import torch
 
-    from tempest_agent.agent.inference.policy import load_policy
+    from tempest_agent.agent.checkpoints.policy import load_policy
 
     torch.set_num_threads(1)  # Games are divided over threads; more inside of each would compete.
     with warnings.catch_warnings():

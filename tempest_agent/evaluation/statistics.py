@@ -50,18 +50,6 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
-def least_squares_slope(places: ArrayLike, values: ArrayLike) -> float | None:
-    """Slope of the straight line nearest to ``values`` over ``places``, both ``(n,)``.
-
-    None for fewer than three points, or where all lie at one place.
-    """
-    x, y = np.asarray(places, np.float64), np.asarray(values, np.float64)
-    if x.size < 3 or np.ptp(x) == 0:
-        return None
-    away = x - x.mean()
-    return float(away @ (y - y.mean()) / (away @ away))
-
-
 def runs_interval(
     runs: Sequence[ArrayLike], confidence: float = 0.95, resamples: int = 2_000
 ) -> tuple[float, float]:

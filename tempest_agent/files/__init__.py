@@ -1,1 +1,1 @@
-"""TODO"""
+"""Reading files that others wrote, and writing our own safely."""

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Every matplotlib figure."""

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.errors import UserError, one_line
 from tempest_agent.files.regular_files import read_table
-from tempest_agent.runs.directory import replacing, require_writable
 from tempest_agent.files.system_errors import system_reason
+from tempest_agent.runs.directory import replacing, require_writable
 
 METRICS_FILE = "metrics.csv"
 EVALUATIONS_FILE = "evaluations.csv"

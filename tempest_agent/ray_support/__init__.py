@@ -1,1 +1,1 @@
-"""TODO"""
+"""Ray: optional import, clusters, and whether they are alive."""

@@ -1,1 +1,1 @@
-"""TODO"""
+"""The files of a training run."""

@@ -44,8 +44,8 @@ import yaml
 from tempest_agent.errors import UserError, shown
 from tempest_agent.files.own_files import require_own_folder
 from tempest_agent.files.regular_files import read_json
-from tempest_agent.runs.lock import LOCK_FILE
 from tempest_agent.files.system_errors import system_reason
+from tempest_agent.runs.lock import LOCK_FILE
 
 RUNS_FOLDER = "runs"
 CONFIG_FILE = "config.yaml"
@@ -385,3 +385,9 @@ def _version(distribution: str) -> str | None:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
         return None
+
+
+def checkpoint_step(path: Path) -> int:
+    """The decisions played when ``step_<n>.pt`` was written; -1 for other names."""
+    found = re.fullmatch("step_([0-9]{1,19})", path.stem)
+    return int(found[1]) if found else -1

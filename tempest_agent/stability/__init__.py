@@ -1,1 +1,1 @@
-"""TODO"""
+"""Symptoms of divergence, and their remedies."""

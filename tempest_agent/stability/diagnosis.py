@@ -12,16 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.agent.checkpoints.checkpoint_files import checkpoint_step
-from tempest_agent.stability.metric_history import Facts, Series
-from tempest_agent.stability.symptoms import DISEASES, detect
 from tempest_agent.config import LARGEST, Config, ConfigError, forget_local, from_dict
 from tempest_agent.config.yaml_files import parse_yaml, read_text
 from tempest_agent.errors import UserError, one_line, printable
-from tempest_agent.stability.guard_log import GUARD_FILE, read_events
 from tempest_agent.files.regular_files import read_table
-from tempest_agent.runs.directory import CHECKPOINT_FOLDER, CONFIG_FILE, RUN_FILE
+from tempest_agent.runs.directory import CHECKPOINT_FOLDER, CONFIG_FILE, RUN_FILE, checkpoint_step
 from tempest_agent.runs.lock import is_locked
+from tempest_agent.stability.guard_log import GUARD_FILE, read_events
+from tempest_agent.stability.metric_history import Facts, Series
+from tempest_agent.stability.symptoms import DISEASES, detect
 
 METRICS_FILE = "metrics.csv"
 STEPS = "steps"

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from tempest_agent.config import Config
 
-from .remedies import Remedies
 from .metric_history import Facts, Series
+from .remedies import Remedies
 from .symptoms import DISEASES, Symptom, detect
 
 SYMPTOM, OVER, REMEDY, UNDONE, EXHAUSTED = "symptom", "over", "remedy", "undone", "exhausted"

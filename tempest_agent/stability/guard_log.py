@@ -7,11 +7,11 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.stability.guard import Event
 from tempest_agent.config import LARGEST
 from tempest_agent.envs.plain_json import parse_json
 from tempest_agent.files.regular_files import read_lines
 from tempest_agent.runs.directory import replacing, set_aside
+from tempest_agent.stability.guard import Event
 
 GUARD_FILE = "guard.jsonl"
 

@@ -12,11 +12,10 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from tempest_agent.config import Config
-
+from tempest_agent.agent.collect.drivers import free_games
 from tempest_agent.agent.networks.actions import BUTTON_PAIRS
 from tempest_agent.agent.networks.value_distributions import make_distribution
-from tempest_agent.agent.collect.drivers import free_games
+from tempest_agent.config import Config
 
 DRIVERS = ("agent", "exploration", "expert")
 LEAST_SHARE = 0.05

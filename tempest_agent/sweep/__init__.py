@@ -1,1 +1,1 @@
-"""Many independent training runs, scored alike and compared in one table."""
+"""Many training runs, scored alike and compared in one table."""

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.ray_support import cluster as ray_cluster
 from tempest_agent.errors import UserError
 from tempest_agent.files.own_files import open_own
+from tempest_agent.ray_support import cluster as ray_cluster
 from tempest_agent.ray_support.cluster import LOCAL, keeping_sigterm
 from tempest_agent.ray_support.watch import RayWatch, failing_as, watch_over
 from tempest_agent.sweep.executor import (

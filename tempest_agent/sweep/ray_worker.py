@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tempest_agent.sweep.parent_watch import release, watch_over
 from tempest_agent.sweep.executor import POLL_SECONDS, Command, collected, outputs_of
+from tempest_agent.sweep.parent_watch import release, watch_over
 
 KILLED = -signal.SIGKILL
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.errors import UserError
 from tempest_agent.console.progress import Progress
-from tempest_agent.runs.lock import is_locked
+from tempest_agent.errors import UserError
 from tempest_agent.evaluation.statistics import interquartile_mean
+from tempest_agent.runs.lock import is_locked
 from tempest_agent.sweep.executor import POLL_SECONDS, Engine, Task
 from tempest_agent.sweep.plan import Plan
 from tempest_agent.sweep.runs import SweepRun, all_steps, last_words, runs_of

@@ -1,1 +1,1 @@
-"""TODO"""
+"""One run, from its configuration to its last checkpoint."""

@@ -12,10 +12,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tempest_agent.agent.checkpoints.checkpoint_files import checkpoint_step
 from tempest_agent.agent.checkpoints.run_checkpoints import BEST, GOOD, step_of
-from tempest_agent.stability.guard_log import GUARD_FILE
-from tempest_agent.runs.metrics_log import EVENT_FILES, TABLES, cut_events
 from tempest_agent.files.own_files import require_own_folder
 from tempest_agent.runs.directory import (
     CHECKPOINT_FILES,
@@ -23,9 +20,12 @@ from tempest_agent.runs.directory import (
     CONFIG_FILE,
     RUN_FILE,
     RUN_FILES,
+    checkpoint_step,
     publish,
     remove_leftovers,
 )
+from tempest_agent.runs.metrics_log import EVENT_FILES, TABLES, cut_events
+from tempest_agent.stability.guard_log import GUARD_FILE
 
 ABANDONED = "abandoned"
 

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tempest_agent.agent.collect.source import PlayFailedError
 from tempest_agent.config import Config, local_options
 from tempest_agent.errors import one_line
-
-from tempest_agent.agent.collect.source import PlayFailedError
 
 if TYPE_CHECKING:
     from .trainer import Trainer

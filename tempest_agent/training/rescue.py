@@ -5,12 +5,12 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from tempest_agent.training.last_save import resume_command
-from tempest_agent.training.trainer import Trainer
 from tempest_agent.config import to_dict
 from tempest_agent.errors import UserError, one_line
-from tempest_agent.runs.metrics_log import MetricsLog
 from tempest_agent.runs.directory import CHECKPOINT_FOLDER, record_start, write_config
+from tempest_agent.runs.metrics_log import MetricsLog
+from tempest_agent.training.last_save import resume_command
+from tempest_agent.training.trainer import Trainer
 
 
 def rescue(trainer: Trainer, run: Path, metrics: MetricsLog | None) -> UserError:

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tempest_agent.actors.remote_games import remote_games
 from tempest_agent.agent.devices import device_here
 from tempest_agent.agent.replicas import Replicas
-from tempest_agent.training.trainer import Trainer
 from tempest_agent.config import Config, from_dict, read_tree, to_dict, with_local
-from tempest_agent.actors.remote_games import remote_games
 from tempest_agent.runs.directory import (
     CONFIG_FILE,
     START_FILE,
@@ -28,6 +27,7 @@ from tempest_agent.runs.directory import (
     write_config,
 )
 from tempest_agent.runs.lock import RunLock
+from tempest_agent.training.trainer import Trainer
 
 
 def start_run(

@@ -11,27 +11,20 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tempest_agent.agent.checkpoints.checkpoint_files import newest_checkpoint, take_back
-from tempest_agent.agent.ranks.process_group import RankLostError, watching_torchrun
-from tempest_agent.agent.devices import DEVICES
-from tempest_agent.stability.guard import Event
-from tempest_agent.training.last_save import resume_command
-from tempest_agent.agent.replicas import ALONE, Replicas
-from tempest_agent.agent.curriculum.teacher_score import has_to_be_measured
-from tempest_agent.agent.games.tempest_games import NO_TEACHER
-from tempest_agent.training.trainer import Trainer
-from tempest_agent.config import Config
 from tempest_agent.actors.remote_games import remote_games
-from tempest_agent.errors import UserError, unknown_name
-from tempest_agent.training.going_back import finish_going_back, go_back
-from tempest_agent.evaluation.checkpoint_games import greedy_figures
-from tempest_agent.stability.guard_log import GuardLog
+from tempest_agent.agent.checkpoints.checkpoint_files import newest_checkpoint, take_back
+from tempest_agent.agent.curriculum.teacher_score import has_to_be_measured
+from tempest_agent.agent.devices import DEVICES
+from tempest_agent.agent.games.tempest_games import NO_TEACHER
+from tempest_agent.agent.ranks.process_group import RankLostError, watching_torchrun
+from tempest_agent.agent.replicas import ALONE, Replicas
+from tempest_agent.config import Config
 from tempest_agent.console.lost_output import drop_lost_output
-from tempest_agent.runs.metrics_log import MetricsLog
-from tempest_agent.runs.metrics_table import metrics_table
-from tempest_agent.files.own_files import require_own_folder
 from tempest_agent.console.progress import Progress, following, speed
-from tempest_agent.training.rescue import rescue
+from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.evaluation.checkpoint_games import greedy_figures
+from tempest_agent.files.own_files import require_own_folder
+from tempest_agent.files.system_errors import system_reason
 from tempest_agent.runs.directory import (
     CHECKPOINT_FILES,
     CHECKPOINT_FOLDER,
@@ -47,9 +40,16 @@ from tempest_agent.runs.directory import (
     require_writable,
 )
 from tempest_agent.runs.lock import RunLock
+from tempest_agent.runs.metrics_log import MetricsLog
+from tempest_agent.runs.metrics_table import metrics_table
+from tempest_agent.stability.guard import Event
+from tempest_agent.stability.guard_log import GuardLog
+from tempest_agent.training.going_back import finish_going_back, go_back
+from tempest_agent.training.last_save import resume_command
 from tempest_agent.training.memory_check import require_memory
+from tempest_agent.training.rescue import rescue
 from tempest_agent.training.run_start import restart_run, start_run
-from tempest_agent.files.system_errors import system_reason
+from tempest_agent.training.trainer import Trainer
 
 SHOWN = {
     "loss": "loss {loss:.3g}",

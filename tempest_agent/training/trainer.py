@@ -24,24 +24,7 @@ import torch
 from numpy.typing import NDArray
 from stable_baselines3.common.logger import Logger
 
-from tempest_agent.config import Config, from_dict, to_dict, with_local
-from tempest_agent.errors import UserError
-from tempest_agent.runs.directory import publish
-from tempest_agent.training.memory_check import require_memory
-
 from tempest_agent.agent.checkpoints.checkpoint_files import prune, write_checkpoint
-from tempest_agent.agent.ranks.process_group import share_of
-from tempest_agent.agent.devices import device_here, require_device
-from .due_checkpoints import DueCheckpoints
-from tempest_agent.agent.games.interface import Games, Labeller
-from tempest_agent.agent.collect.source import PlayedElsewhere, PlayStoppedError
-from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
-from .last_save import saved_if_play_fails
-from tempest_agent.agent.networks.network_size import NetworkSize, size_of
-from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.dqn.policies import policy_name
-from tempest_agent.agent.ranks.exchange import collect_run, deal_run, share_networks
-from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.agent.checkpoints.run_checkpoints import (
     BEST,
     GOOD,
@@ -53,9 +36,26 @@ from tempest_agent.agent.checkpoints.run_checkpoints import (
     restore_kept,
     write_snapshot,
 )
+from tempest_agent.agent.collect.source import PlayedElsewhere, PlayStoppedError
 from tempest_agent.agent.curriculum.teacher_score import has_to_be_measured, measure_teacher
-from tempest_agent.agent.games.tempest_games import TempestGames, TempestTeacher, teacher_of
+from tempest_agent.agent.devices import device_here, require_device
 from tempest_agent.agent.dqn.games_vec_env import GamesVecEnv
+from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
+from tempest_agent.agent.dqn.policies import policy_name
+from tempest_agent.agent.games.interface import Games, Labeller
+from tempest_agent.agent.games.tempest_games import TempestGames, TempestTeacher, teacher_of
+from tempest_agent.agent.networks.network_size import NetworkSize, size_of
+from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.ranks.exchange import collect_run, deal_run, share_networks
+from tempest_agent.agent.ranks.process_group import share_of
+from tempest_agent.agent.replicas import ALONE, Replicas
+from tempest_agent.config import Config, from_dict, to_dict, with_local
+from tempest_agent.errors import UserError
+from tempest_agent.runs.directory import publish
+from tempest_agent.training.memory_check import require_memory
+
+from .due_checkpoints import DueCheckpoints
+from .last_save import saved_if_play_fails
 
 
 class Trainer:

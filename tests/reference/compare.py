@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.machine import memory
 from tempest_agent.envs.machine.randomness import TAPE_DTYPE
-from tempest_agent.envs.arcade.tick import tick
 
 from . import cells as c
 from .machine import Machine

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from tempest_agent.envs.arcade.start import start_game
+from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.machine import memory as m
 from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import TAPE_DTYPE, new_streams
-from tempest_agent.envs.arcade.start import start_game
-from tempest_agent.envs.arcade.tick import tick
 
 PROGRAM = {"STRAIGHT": 0x07, "RIM": 0x42, "FUSE": 0x61, "FUSE_ROLL_WAITING": 0x6B, "PULSAR": 0x72}
 AT_START_OF_FLIP = 0x11

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Checkpoint files: written atomically, checked as a whole when read."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import io
 import logging
-import re
 import struct
 import zipfile
 import zlib
@@ -26,13 +25,14 @@ from torch import Tensor
 
 from tempest_agent.envs.archives import ArchiveError, read_arrays
 from tempest_agent.errors import UserError, one_line, shown
+from tempest_agent.files.system_errors import machine_failure
 from tempest_agent.runs.directory import (
     CHECKPOINT_FILES,
+    checkpoint_step,
     remove_leftovers,
     replacing,
     set_aside,
 )
-from tempest_agent.files.system_errors import machine_failure
 
 from .checkpoint_archive import ForeignFileError, in_memory, load_plain, no_checkpoint
 from .checkpoint_schema import MisfitError, check_content
@@ -252,12 +252,6 @@ def _is_damaged(path: Path) -> bool:
     except _UNREADABLE as error:
         return machine_failure(error) is None
     return False
-
-
-def checkpoint_step(path: Path) -> int:
-    """The decisions played when ``step_<n>.pt`` was written; -1 for other names."""
-    found = re.fullmatch("step_([0-9]{1,19})", path.stem)
-    return int(found[1]) if found else -1
 
 
 def newest_checkpoint(folder: Path, *, clear: bool = False) -> Path:

@@ -18,12 +18,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tempest_agent.agent.networks.q_network import LANES, Layout, QNetwork
 from tempest_agent.config import LARGEST, Config, ConfigError, forget_local, from_dict
 from tempest_agent.errors import one_line, shown
+from tempest_agent.stability.symptoms import DISEASES
 
 from .checkpoint_archive import ForeignFileError, no_checkpoint
-from tempest_agent.agent.networks.q_network import LANES, Layout, QNetwork
-from tempest_agent.stability.symptoms import DISEASES
 
 Check = Callable[[str, Any], None]
 """Raises ``MisfitError`` if the value of the entry with that name cannot be in a checkpoint."""

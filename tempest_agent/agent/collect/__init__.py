@@ -1,1 +1,1 @@
-"""TODO"""
+"""Who drives each game, and what is stored of it."""

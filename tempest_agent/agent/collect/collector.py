@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from tempest_agent.agent.replay.buffer import ReplayBuffer
+
 from .drivers import Drivers
 from .game_history import GameHistory
-from .source import Left, Played, Source
 from .play_counts import PlayCounts
-from tempest_agent.agent.replay.buffer import ReplayBuffer
+from .source import Left, Played, Source
 
 
 class Collector:

@@ -18,10 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.config import ExplorationConfig, TeacherConfig
-
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION
+from tempest_agent.config import ExplorationConfig, TeacherConfig
 
 
 def free_games(num_envs: int, share: float) -> int:

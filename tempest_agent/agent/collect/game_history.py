@@ -8,9 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
-from tempest_agent.evaluation.statistics import least_squares_slope
+from numpy.typing import ArrayLike, NDArray
 
 from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.replay.buffer import DRIVER_NAMES
@@ -171,3 +169,15 @@ class GameHistory:
 def _put(figures: dict[str, float], name: str, value: float | None, scale: float) -> None:
     if value is not None:
         figures[name] = value * scale
+
+
+def least_squares_slope(places: ArrayLike, values: ArrayLike) -> float | None:
+    """Slope of the straight line nearest to ``values`` over ``places``, both ``(n,)``.
+
+    None for fewer than three points, or where all lie at one place.
+    """
+    x, y = np.asarray(places, np.float64), np.asarray(values, np.float64)
+    if x.size < 3 or np.ptp(x) == 0:
+        return None
+    away = x - x.mean()
+    return float(away @ (y - y.mean()) / (away @ away))

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
-
 from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.replay.buffer import AGENT, DRIVER_NAMES
+from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 
 NEAR_COUNTS = 4
 """Knob counts (of 31) within which two turns of the spinner count as the same."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.agent.games.interface import Games, Labeller, Step
+from tempest_agent.agent.replay.buffer import EXPERT, EXPLORATION, Rows
 from tempest_agent.errors import UserError
 
 from .drivers import Drivers
-from tempest_agent.agent.games.interface import Games, Labeller, Step
-from tempest_agent.agent.replay.buffer import EXPERT, EXPLORATION, Rows
 
 if TYPE_CHECKING:
     from tempest_agent.agent.learner.learner import Learner

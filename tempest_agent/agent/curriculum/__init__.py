@@ -1,1 +1,1 @@
-"""TODO"""
+"""What changes during a run: the teacher's share, schedules, start levels."""

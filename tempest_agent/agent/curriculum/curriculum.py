@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.agent.collect.collector import Collector
 from tempest_agent.config import Config
 
-from tempest_agent.agent.collect.collector import Collector
 from .expert_share import ExpertShare
 from .schedules import Ramp, Schedules
 from .start_levels import StartLevels

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tempest_agent.config import TeacherConfig
-
 from tempest_agent.agent.learner.imitation import reached
+from tempest_agent.config import TeacherConfig
 
 FEWEST_GAMES = 20
 """Teacher-free games before their score decides anything."""

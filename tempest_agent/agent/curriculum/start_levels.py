@@ -9,11 +9,10 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.config import GameConfig
-from tempest_agent.errors import UserError
-
 from tempest_agent.agent.games.interface import Games, Step
 from tempest_agent.agent.replay.buffer import AGENT
+from tempest_agent.config import GameConfig
+from tempest_agent.errors import UserError
 
 DRAWS = 64
 """Entries that a distribution over levels is rounded to."""

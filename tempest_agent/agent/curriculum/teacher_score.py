@@ -6,10 +6,9 @@ import dataclasses
 
 import numpy as np
 
-from tempest_agent.config import Config
-
 from tempest_agent.agent.games.interface import Labeller
 from tempest_agent.agent.games.tempest_games import TempestGames
+from tempest_agent.config import Config
 
 NO_IMITATION = "none"
 

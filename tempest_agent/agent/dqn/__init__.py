@@ -1,1 +1,1 @@
-"""TODO"""
+"""``HybridDQN``: the training loop as a Stable-Baselines3 algorithm."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.games.interface import Step
+
 from .games_vec_env import game_infos
 
 

@@ -10,26 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
-from tempest_agent.errors import shown
-
-from tempest_agent.agent.networks.actions import SPINNER_COUNTS
+from tempest_agent.agent.games.env_games import EnvGames
 from tempest_agent.agent.games.interface import Games, Step
-from tempest_agent.agent.networks.q_network import Layout
-
-
-def observation_space(layout: Layout) -> spaces.Box:
-    """Features in [-1, 1]."""
-    return spaces.Box(-1.0, 1.0, (layout.num_features,), np.float32)
-
-
-def action_space() -> spaces.Box:
-    """Fire if above 0, zap if above 0, spinner in units of 31 counts."""
-    return spaces.Box(-1.0, 1.0, (3,), np.float32)
+from tempest_agent.agent.games.spaces import action_space, observation_space
+from tempest_agent.agent.networks.actions import SPINNER_COUNTS
+from tempest_agent.errors import shown
 
 
 def from_box(actions: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
@@ -111,3 +100,8 @@ class GamesVecEnv(VecEnv):
 
     def _indices(self, indices: VecEnvIndices) -> Sequence[int]:
         return list(self._get_indices(indices))
+
+
+def games_of(env: VecEnv) -> Games:
+    """What is played: a batch of games itself, or the environments one by one."""
+    return env.games if isinstance(env, GamesVecEnv) else EnvGames(env)

@@ -23,9 +23,28 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
+from tempest_agent.agent.collect.collector import Collector
+from tempest_agent.agent.collect.throughput import Rates
+from tempest_agent.agent.curriculum.curriculum import Curriculum
+from tempest_agent.agent.curriculum.schedules import Schedules, Table
+from tempest_agent.agent.dqn.games_vec_env import games_of
+from tempest_agent.agent.games.env_games import EnvGames
+from tempest_agent.agent.games.interface import Games, Labeller
+from tempest_agent.agent.learner.imitation import gate
+from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.replay.buffer import ReplayBuffer
+from tempest_agent.agent.replicas import ALONE, Replicas
+from tempest_agent.agent.update.update import Update
 from tempest_agent.config import Config
+from tempest_agent.envs.api.vector_adapter import as_vec_env
 from tempest_agent.errors import UserError
+from tempest_agent.stability.guard import Event, Guard
 
+from .persistence import Persistence
+from .playing import Playing
+from .policies import POLICIES, HybridPolicy, policy_class
+from .reporting import Reporting
 from .sb3_arguments import (
     RateSchedule,
     Source,
@@ -35,24 +54,6 @@ from .sb3_arguments import (
     fraction_of,
     with_arguments,
 )
-from tempest_agent.agent.collect.collector import Collector
-from tempest_agent.agent.curriculum.curriculum import Curriculum
-from tempest_agent.agent.games.env_games import EnvGames, games_of
-from tempest_agent.agent.games.interface import Games, Labeller
-from tempest_agent.stability.guard import Event, Guard
-from tempest_agent.agent.learner.imitation import gate
-from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.q_network import Layout
-from .persistence import Persistence
-from .playing import Playing
-from .policies import POLICIES, HybridPolicy, policy_class
-from tempest_agent.agent.collect.throughput import Rates
-from tempest_agent.agent.replay.buffer import ReplayBuffer
-from tempest_agent.agent.replicas import ALONE, Replicas
-from .reporting import Reporting
-from tempest_agent.agent.curriculum.schedules import Schedules, Table
-from tempest_agent.agent.update.update import Update
-from tempest_agent.envs.api.vector_adapter import as_vec_env
 
 
 class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):

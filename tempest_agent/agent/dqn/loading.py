@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
+from tempest_agent.agent.checkpoints.checkpoint_schema import PLAYER, RUN, require_entries
+from tempest_agent.agent.checkpoints.run_checkpoints import MISFITS
+from tempest_agent.agent.games.spaces import spaces_from
+from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.config import from_dict
 from tempest_agent.errors import UserError, one_line
 
-from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
-from tempest_agent.agent.checkpoints.checkpoint_schema import PLAYER, RUN, require_entries
-from tempest_agent.agent.networks.q_network import Layout
 from .policies import policy_name
-from tempest_agent.agent.checkpoints.run_checkpoints import MISFITS
-from tempest_agent.agent.games.space_data import spaces_from
 
 if TYPE_CHECKING:
     from .hybrid_dqn import HybridDQN

@@ -18,9 +18,6 @@ import torch
 from numpy.typing import NDArray
 from typing_extensions import Self
 
-from tempest_agent.config import to_dict
-from tempest_agent.errors import UserError, one_line
-
 from tempest_agent.agent.checkpoints.checkpoint_files import (
     existing,
     read_checkpoint,
@@ -34,11 +31,14 @@ from tempest_agent.agent.checkpoints.checkpoint_schema import (
     check_replay,
     require_entries,
 )
-from tempest_agent.agent.games.env_games import EnvGames
-from .loading import load_model
-from tempest_agent.agent.learner.weights import PARAMETERS, parameters_of, put_parameters
 from tempest_agent.agent.curriculum.schedules import Schedules, Table
-from tempest_agent.agent.games.space_data import spaces_to
+from tempest_agent.agent.games.env_games import EnvGames
+from tempest_agent.agent.games.spaces import spaces_to
+from tempest_agent.agent.learner.weights import PARAMETERS, parameters_of, put_parameters
+from tempest_agent.config import to_dict
+from tempest_agent.errors import UserError, one_line
+
+from .loading import load_model
 
 if TYPE_CHECKING:
     from .hybrid_dqn import HybridDQN

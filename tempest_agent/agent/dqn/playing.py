@@ -13,18 +13,18 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.type_aliases import RolloutReturn, TrainFreq
 from stable_baselines3.common.vec_env import VecEnv
 
-from tempest_agent.errors import UserError
-
 from tempest_agent.agent.collect.collector import Collector
-from tempest_agent.agent.curriculum.curriculum import Curriculum
 from tempest_agent.agent.collect.drivers import Drivers
-from .episodes import Episodes
 from tempest_agent.agent.collect.source import GamesInPlay, PlayedElsewhere, Source
 from tempest_agent.agent.collect.throughput import Rates
+from tempest_agent.agent.curriculum.curriculum import Curriculum
 from tempest_agent.agent.replay.make_replay import make_replay
 from tempest_agent.agent.seeds import seeds_of
 from tempest_agent.agent.update.update import make_update
 from tempest_agent.envs.api.vector_adapter import as_vec_env
+from tempest_agent.errors import UserError
+
+from .episodes import Episodes
 
 if TYPE_CHECKING:
     from .hybrid_dqn import HybridDQN

@@ -16,20 +16,19 @@ from stable_baselines3.common.utils import get_device
 from torch import Tensor
 from typing_extensions import Self
 
-from tempest_agent.config import Config, to_dict
-from tempest_agent.errors import UserError, shown, unknown_name
-
-from tempest_agent.agent.games.action_forms import form_of
 from tempest_agent.agent.checkpoints.checkpoint_files import (
     existing,
     read_checkpoint,
     with_suffix,
 )
 from tempest_agent.agent.checkpoints.checkpoint_schema import PLAYER, require_entries
-from tempest_agent.agent.networks.q_network import QNetwork
-from tempest_agent.agent.inference.policy import player_of, write_player
-from tempest_agent.agent.games.space_data import spaces_from, spaces_to
+from tempest_agent.agent.checkpoints.policy import player_of, write_player
+from tempest_agent.agent.games.action_forms import form_of
+from tempest_agent.agent.games.spaces import spaces_from, spaces_to
 from tempest_agent.agent.inference.greedy import choose
+from tempest_agent.agent.networks.q_network import QNetwork
+from tempest_agent.config import Config, to_dict
+from tempest_agent.errors import UserError, shown, unknown_name
 
 
 class HybridPolicy(BasePolicy):

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.games.env_games import EnvGames
-from tempest_agent.agent.ranks.rank_figures import share_figures
 from tempest_agent.agent.inference.greedy import return_bound
+from tempest_agent.agent.ranks.rank_figures import share_figures
 
 if TYPE_CHECKING:
     from .hybrid_dqn import HybridDQN

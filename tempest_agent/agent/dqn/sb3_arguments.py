@@ -17,11 +17,10 @@ import torch
 from gymnasium.vector import VectorEnv
 from stable_baselines3.common.vec_env import VecEnv
 
+from tempest_agent.agent.games.interface import Labeller
 from tempest_agent.config import Config, ConfigError, NetworkConfig, from_dict, load_config
 from tempest_agent.envs.checks import check_number, check_whole, is_whole
 from tempest_agent.errors import UserError, one_line, shown, unknown_name
-
-from tempest_agent.agent.games.interface import Labeller
 
 KEYS = {
     "buffer_size": ("replay", "capacity"),

@@ -1,1 +1,1 @@
-"""TODO"""
+"""What the agent plays: Tempest, any Gymnasium environment, the real machine."""

@@ -2,7 +2,7 @@
 
 The student chooses one of n discrete values and, with it, one position on a continuous axis.
 Environments write that as a ``Dict`` or a ``Tuple`` of one ``Discrete`` and one ``Box`` with a
-single number; the arcade's games also as three numbers (``vec_env.action_space``).
+single number; the arcade's games also as three numbers (``action_space``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.errors import UserError
 
-from tempest_agent.agent.dqn import games_vec_env as vec_env
+from .spaces import action_space
 
 MOST_VALUES = 256
 """Discrete values that the replay has room for."""
@@ -155,4 +155,4 @@ def form_of(space: spaces.Space[Any]) -> ActionForm:
     Raises:
         UserError: HybridDQN cannot act in it.
     """
-    return ControlsForm() if space == vec_env.action_space() else HybridForm(space)
+    return ControlsForm() if space == action_space() else HybridForm(space)

@@ -14,15 +14,15 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
+from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.envs.api.action_spaces import HybridActions
+from tempest_agent.envs.api.vector_adapter import VectorEnvAdapter
 from tempest_agent.errors import UserError
 
-from tempest_agent.agent.dqn import games_vec_env as vec_env
 from .action_forms import FINE, form_of
-from .interface import Games, Step
-from tempest_agent.agent.networks.q_network import Layout
+from .interface import Step
+from .spaces import action_space, observation_space
 from .tempest_games import TEMPEST_LAYOUT, ZAP_LEGAL_FEATURE
-from tempest_agent.envs.api.vector_adapter import VectorEnvAdapter
 
 
 def layout_of(observation: spaces.Space[Any], action: spaces.Space[Any]) -> Layout:
@@ -36,11 +36,11 @@ def layout_of(observation: spaces.Space[Any], action: spaces.Space[Any]) -> Layo
             f"HybridDQN needs a Box of numbers to observe, not {observation}; wrap the environment "
             "in gymnasium.wrappers.FlattenObservation"
         )
-    if observation == vec_env.observation_space(TEMPEST_LAYOUT) and (
-        action in (vec_env.action_space(), HybridActions().space)
+    if observation == observation_space(TEMPEST_LAYOUT) and (
+        action in (action_space(), HybridActions().space)
     ):
         return TEMPEST_LAYOUT
-    if action == vec_env.action_space():
+    if action == action_space():
         raise UserError(
             f"three numbers as an action, {action}, are understood only for Tempest's features; "
             "make the environment with action_type='hybrid'"
@@ -214,8 +214,3 @@ def _terminal(info: dict[str, Any], game: int) -> Any:
             "resets, as DummyVecEnv does"
         )
     return np.asarray(info["terminal_observation"])[None]
-
-
-def games_of(env: VecEnv) -> Games:
-    """What is played: a batch of games itself, or the environments one by one."""
-    return env.games if isinstance(env, vec_env.GamesVecEnv) else EnvGames(env)

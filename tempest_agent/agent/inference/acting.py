@@ -7,11 +7,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tempest_agent.agent.devices import Column, to_device
 from tempest_agent.agent.networks.actions import pair_mask, to_counts
-from .inference_copy import InferenceCopy
 from tempest_agent.agent.networks.q_network import Layout, QNetwork
-from tempest_agent.agent.replay.rows import Column, to_device
+
 from .greedy import choose
+from .inference_copy import InferenceCopy
 
 
 def features(codes: Column, layout: Layout, device: torch.device) -> Tensor:

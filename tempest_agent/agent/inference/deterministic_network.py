@@ -25,7 +25,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from tempest_agent.agent.networks.actions import BUTTON_PAIRS, SPINNER_COUNTS, ZAP_PAIRS
+from tempest_agent.agent.networks.lane_head import (
+    HALVES,
+    NODES,
+    OFFSETS,
+    LaneHead,
+    place_in_lane,
+)
+from tempest_agent.agent.networks.q_network import LANES, LanesEncoder, MlpEncoder, QNetwork
 from tempest_agent.agent.networks.value_distributions import COSINES, FractionLayer
+
 from .deterministic_arithmetic import (
     Doubles,
     Floats,
@@ -38,14 +47,6 @@ from .deterministic_arithmetic import (
     squash,
     surround,
 )
-from tempest_agent.agent.networks.lane_head import (
-    HALVES,
-    NODES,
-    OFFSETS,
-    LaneHead,
-    place_in_lane,
-)
-from tempest_agent.agent.networks.q_network import LANES, LanesEncoder, MlpEncoder, QNetwork
 
 
 class _Layer:

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from tempest_agent.agent.networks import plain
 from tempest_agent.agent.networks.actions import knots
-from tempest_agent.agent.networks.q_network import Heads, QNetwork
 from tempest_agent.agent.networks.interpolation import interpolate
+from tempest_agent.agent.networks.q_network import Heads, QNetwork
 
 
 class Choice(NamedTuple):

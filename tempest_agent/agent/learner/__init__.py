@@ -1,1 +1,1 @@
-"""TODO"""
+"""One gradient step: targets, losses, optimiser, followers."""

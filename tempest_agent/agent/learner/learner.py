@@ -10,19 +10,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from tempest_agent.agent.devices import Column
+from tempest_agent.agent.inference.acting import greedy
+from tempest_agent.agent.inference.inference_copy import InferenceCopy, aligns
+from tempest_agent.agent.networks.q_network import Heads, Layout, QNetwork
+from tempest_agent.agent.replay.rows import Batch
+from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.config import Config
 
 from .gradient_accumulation import Accumulator, micro_batches, resolve_precision
-from tempest_agent.agent.inference.acting import greedy
-from .targets import Bootstrap
 from .malloc import keep_freed_memory
-from tempest_agent.agent.inference.inference_copy import InferenceCopy, aligns
 from .metrics import Metrics
-from tempest_agent.agent.networks.q_network import Heads, Layout, QNetwork
 from .objective import BatchRows, Objective, usable_labels
-from tempest_agent.agent.replay.rows import Batch, Column
-from tempest_agent.agent.replicas import ALONE, Replicas
 from .target_network import Followers
+from .targets import Bootstrap
 from .update_metrics import record_rows, record_step, record_targets
 
 

@@ -13,11 +13,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tempest_agent.config import LearnerConfig
-
-from tempest_agent.agent.networks.value_distributions import Distribution
 from tempest_agent.agent.networks.q_network import Heads
+from tempest_agent.agent.networks.value_distributions import Distribution
 from tempest_agent.agent.networks.value_rescaling import restore
+from tempest_agent.config import LearnerConfig
 
 
 def log_policy(own: Tensor, values: Tensor, legal: Tensor, temperature: float) -> Tensor:

@@ -7,16 +7,17 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tempest_agent.config import Config
-
+from tempest_agent.agent.devices import Column, to_device
 from tempest_agent.agent.networks import plain
 from tempest_agent.agent.networks.actions import ZAP_PAIRS, pair_mask, to_unit
-from .targets import Target
+from tempest_agent.agent.networks.interpolation import nearest_knot
+from tempest_agent.agent.networks.q_network import Heads, Layout, QNetwork
+from tempest_agent.agent.replay.rows import Batch
+from tempest_agent.config import Config
+
 from .imitation import cross_entropy, margin, resemblance
 from .metrics import Metrics
-from tempest_agent.agent.networks.q_network import Heads, Layout, QNetwork
-from tempest_agent.agent.replay.rows import Batch, Column, to_device
-from tempest_agent.agent.networks.interpolation import nearest_knot
+from .targets import Target
 
 
 class BatchRows(NamedTuple):

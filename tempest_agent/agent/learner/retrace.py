@@ -18,10 +18,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tempest_agent.config import ExplorationConfig
-
 from tempest_agent.agent.networks.actions import to_unit
 from tempest_agent.agent.replay.buffer import EXPLORATION
+from tempest_agent.config import ExplorationConfig
 
 
 def trace_weights(

@@ -12,16 +12,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tempest_agent.agent.devices import Column, to_device
+from tempest_agent.agent.inference.acting import features
+from tempest_agent.agent.inference.greedy import choose, clamp_target, n_step_target
+from tempest_agent.agent.inference.inference_copy import InferenceCopy
+from tempest_agent.agent.networks import plain
+from tempest_agent.agent.networks.actions import pair_mask, to_unit
+from tempest_agent.agent.networks.q_network import Heads, QNetwork
+from tempest_agent.agent.networks.value_rescaling import rescale, restore
+from tempest_agent.agent.replay.rows import Batch, Path
 from tempest_agent.config import Config
 
-from tempest_agent.agent.networks import plain
-from tempest_agent.agent.inference.acting import features
-from tempest_agent.agent.networks.actions import pair_mask, to_unit
-from tempest_agent.agent.inference.inference_copy import InferenceCopy
 from .munchausen import log_policy, soft_bootstrap, soft_policy
-from tempest_agent.agent.networks.q_network import Heads, QNetwork
-from tempest_agent.agent.replay.rows import Batch, Column, Path, to_device
-from tempest_agent.agent.networks.value_rescaling import rescale, restore
 from .retrace import (
     held_actions,
     knot_shares,
@@ -31,7 +33,6 @@ from .retrace import (
     retrace,
     trace_weights,
 )
-from tempest_agent.agent.inference.greedy import choose, clamp_target, n_step_target
 
 
 class Target(NamedTuple):

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from tempest_agent.agent.devices import Column
+from tempest_agent.agent.networks.value_rescaling import restore
+from tempest_agent.agent.replay.rows import DRIVER_NAMES
+
 from .gradient_accumulation import CLIP_EPSILON
-from .targets import Target
 from .metrics import Metrics
 from .objective import BatchRows
-from tempest_agent.agent.replay.rows import DRIVER_NAMES, Column
-from tempest_agent.agent.networks.value_rescaling import restore
+from .targets import Target
 
 LOSSES = tuple(f"loss_{name}" for name in DRIVER_NAMES)
 VALUES = tuple(f"q_{name}" for name in DRIVER_NAMES)

@@ -1,1 +1,1 @@
-"""TODO"""
+"""The value network: from observations to action values."""

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from . import fused_layers
 from .actions import knots
-from .q_network import Heads, MlpEncoder, QNetwork
 from .plain_kernels import best_actions, bootstrap, dueling_gradients, loss_gradients
+from .q_network import Heads, MlpEncoder, QNetwork
 
 
 def applies_to(network: QNetwork, numbers: Tensor) -> bool:

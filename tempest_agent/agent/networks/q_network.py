@@ -24,11 +24,11 @@ from tempest_agent.config import LearnerConfig, NetworkConfig
 
 from . import fused_layers
 from .actions import BUTTON_PAIRS, SPINNER_COUNTS
-from .value_distributions import make_distribution
+from .interpolation import interpolate
 from .lane_head import LaneHead
 from .noisy_linear import NoisyLinear
 from .plain_kernels import dueling_values
-from .interpolation import interpolate
+from .value_distributions import make_distribution
 
 LANES = 16
 

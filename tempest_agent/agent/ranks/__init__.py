@@ -1,1 +1,1 @@
-"""TODO"""
+"""Several processes, one network."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.agent.learner.weights import PARAMETERS
 from tempest_agent.config import Config, to_dict
 
-from tempest_agent.agent.learner.weights import PARAMETERS
 from .merge_states import merge, merge_arrays, own_part, split, split_arrays
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Stored decisions, and the batches drawn from them."""

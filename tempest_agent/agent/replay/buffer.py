@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.agent.devices import Column
 from tempest_agent.errors import UserError
 
 from .ring import ReplayRing, check_memory
@@ -51,7 +52,6 @@ from .rows import (
     TRUNCATED,
     ZAP_LEGAL,
     Batch,
-    Column,
     Path,
     Rows,
     assemble,

@@ -19,8 +19,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .device_priorities import DeviceTree
+from tempest_agent.agent.devices import Column, to_device
+
 from .buffer import PRIORITY_FLOOR, ReplayBuffer
+from .device_priorities import DeviceTree
 from .ring import SMALL_COLUMNS, check_memory
 from .rows import (
     AGENT,
@@ -32,10 +34,8 @@ from .rows import (
     TRUNCATED,
     ZAP_LEGAL,
     Batch,
-    Column,
     Path,
     Rows,
-    to_device,
 )
 
 _FIRST_PLACES = 64

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .rows import to_device
+from tempest_agent.agent.devices import to_device
 
 
 class DeviceTree:

@@ -6,11 +6,11 @@ import logging
 
 import torch
 
+from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.config import Config
 
-from .device_buffer import DeviceReplay
-from tempest_agent.agent.networks.q_network import Layout
 from .buffer import ReplayBuffer
+from .device_buffer import DeviceReplay
 
 log = logging.getLogger("tempest_agent")
 

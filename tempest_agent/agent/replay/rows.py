@@ -5,27 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from tempest_agent.agent.devices import Column
 from tempest_agent.envs.machine.compiled import kernel
-
-Column = NDArray[Any] | Tensor
-
-
-def to_device(column: Column, device: torch.device) -> Tensor:
-    """``column`` as a tensor on ``device``.
-
-    Towards a GPU an array is copied through pinned memory, and nothing waits for it.
-    """
-    if isinstance(column, Tensor):
-        return column
-    tensor = torch.from_numpy(column)
-    if device.type == "cuda":
-        tensor = tensor.pin_memory()
-    return tensor if device.type == "cpu" else tensor.to(device, non_blocking=True)
-
 
 AGENT, EXPLORATION, EXPERT = range(3)
 DRIVER_NAMES = ("agent", "exploration", "expert")

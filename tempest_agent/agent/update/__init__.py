@@ -1,1 +1,1 @@
-"""TODO"""
+"""Draw rows and learn from them, eagerly or as one CUDA graph."""

@@ -18,14 +18,15 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from tempest_agent.agent.learner.gradient_accumulation import micro_batches
-from .graph_metrics import Collected, Sums
-from tempest_agent.agent.replay.device_buffer import DeviceReplay
-from .flat_weights import FlatWeights
 from tempest_agent.agent.inference.inference_copy import InferenceCopy
+from tempest_agent.agent.learner.gradient_accumulation import micro_batches
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.learner.objective import BatchRows
 from tempest_agent.agent.learner.update_metrics import record_ages, record_rows, record_step
+from tempest_agent.agent.replay.device_buffer import DeviceReplay
+
+from .flat_weights import FlatWeights
+from .graph_metrics import Collected, Sums
 
 WARM_UP = 3
 """Updates that are made without a recording: kernels compile, and libraries take their memory."""

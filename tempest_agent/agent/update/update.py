@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.learner.update_metrics import record_ages
+from tempest_agent.agent.replay.buffer import ReplayBuffer
+
 from .graph_update import WholeUpdate
 
 Update = Callable[[int, float, float, float, int], tuple[Any, Any]]

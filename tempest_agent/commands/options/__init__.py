@@ -1,1 +1,1 @@
-"""TODO"""
+"""Options and output that commands share."""

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from tempest_agent.errors import shown
-
 from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.dqn.games_vec_env import action_space, observation_space
+from tempest_agent.errors import shown
 
 
 def spaces_to(observation: spaces.Space[Any], action: spaces.Space[Any]) -> dict[str, Any]:
@@ -67,3 +65,13 @@ def space_from(data: dict[str, Any]) -> spaces.Space[Any]:
     if kind == "tuple":
         return spaces.Tuple([space_from(part) for part in data["parts"]])
     raise KeyError(f"unknown kind of space {shown(kind)}")
+
+
+def observation_space(layout: Layout) -> spaces.Box:
+    """Features in [-1, 1]."""
+    return spaces.Box(-1.0, 1.0, (layout.num_features,), np.float32)
+
+
+def action_space() -> spaces.Box:
+    """Fire if above 0, zap if above 0, spinner in units of 31 counts."""
+    return spaces.Box(-1.0, 1.0, (3,), np.float32)
