@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -13,26 +11,16 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
-MACHINES = (
-    "test_actors_benchmark",
-    "test_distributed_clusters",
-    "test_distributed_ray",
-    "test_distributed_train",
-    "test_mame_",
-    "test_ray_",
-    "test_sweep_ray",
-)
-"""How the names of files begin whose tests use Ray or MAME: never two of them at the same time."""
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one process run a whole file, so that its tests share what fixtures have made.
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Tests of one file are run by one process, and share what its fixtures have made."""
-    from xdist.scheduler import LoadScopeScheduling
-
-    class ByFile(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            name = nodeid.partition("::")[0].rpartition("/")[2]
-            return "machines" if name.startswith(MACHINES) else name
-
-    return ByFile(config, log)
+    Files marked ``xdist_group("machines")``, whose tests use Ray or MAME, all go to one process:
+    never do two of them run at a time.
+    """
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None:
+            item.add_marker(
+                pytest.mark.xdist_group(str(item.path.relative_to(item.config.rootpath)))
+            )

@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.checks import is_whole
 from tempest_agent.envs.engine.hybrid_controls import (
+    BUTTON_PAIRS,
     NAN_SPINNER,
     NO_NUMBER,
     NO_PAIR,
-    BUTTON_PAIRS,
     decode_hybrid,
     spinner_counts,
 )

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint, write_checkpoint
 from tempest_agent.agent.checkpoints.checkpoint_schema import PLAYER, require_entries
+from tempest_agent.agent.inference.deterministic_network import ExactNetwork
 from tempest_agent.agent.networks.q_network import Layout, QNetwork
 from tempest_agent.config import Config, from_dict
 from tempest_agent.errors import UserError
-
-from .deterministic_network import ExactNetwork
 
 
 class Policy:
