@@ -14,9 +14,6 @@ PendingInputs: TypeAlias = NDArray[np.int16]
 """Inputs under way, shape ``(N, delay, 2)``: knob counts and buttons (fire + 2 * zap), oldest
 first."""
 
-FIRE = 1
-ZAP = 2
-
 
 @runtime_checkable
 class Teacher(Protocol):

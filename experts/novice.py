@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.compiled import kernel
+from tempest_agent.envs.machine.inputs import FIRE, ZAP
 from tempest_agent.envs.machine.memory import RAM_DTYPE
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, draw, new_streams
 from tempest_agent.envs.messages import shown
@@ -20,7 +21,7 @@ from tempest_agent.experts.scripted.decision import PLAN_DTYPE
 from tempest_agent.experts.scripted.expert import decide, look_ahead
 from tempest_agent.experts.scripted.weights import Weights
 
-from .interface import FIRE, ZAP, PendingInputs, check_pending, check_rows
+from .interface import PendingInputs, check_pending, check_rows
 
 PRESETS = {"novice": 0.1, "novice-strong": 0.36}
 """Name of a preset and its place on the dial: about 20,000 and 90,000 points from level 1."""

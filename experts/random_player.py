@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.inputs import FIRE, SPINNER_MAX, ZAP
 
-from .interface import FIRE, ZAP, PendingInputs, check_rows
+from .interface import PendingInputs, check_rows
 
 FIRE_CHANCE = 0.5
 ZAP_CHANCE = 0.02

@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.checks import is_whole
 from tempest_agent.envs.engine.hybrid_controls import (
-    BUTTON_PAIRS,
     NAN_SPINNER,
     NO_NUMBER,
     NO_PAIR,
     decode_hybrid,
     spinner_counts,
 )
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, SPINNER_MAX
 from tempest_agent.envs.messages import shown
 
 Controls: TypeAlias = tuple[NDArray[np.int8], NDArray[np.uint8]]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.engine.report import REPORT_SIZE, REPORTED
 
-from .information import no_names
+from .info import no_names
 from .rewards import REWARD_PARTS
 
 _KEPT = 3

@@ -16,7 +16,7 @@ from tempest_agent.envs.messages import shown
 
 from .action_spaces import action_form
 from .backend import make_batch
-from .information import describe_games
+from .info import describe_games
 from .observations import observation_of
 from .options import RENDER_MODES, EnvOptions
 from .rewards import REWARD_PARTS, Rewards

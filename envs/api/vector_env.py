@@ -24,14 +24,13 @@ from tempest_agent.envs.machine.memory import as_bytes
 from .action_spaces import action_form
 from .backend import make_batch
 from .buffers import BufferPool
-from .information import cause_names, describe_games
+from .info import cause_names, describe_games, masked
 from .observations import observation_of
 from .options import EnvOptions
 from .rewards import REWARD_PARTS, Rewards
 from .screen import Screen
 from .step_outputs import OutputSets
 from .tempest_env import RENDER_FPS, check_reset_options
-from .vector_info import masked
 
 
 class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):

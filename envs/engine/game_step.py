@@ -16,12 +16,9 @@ from tempest_agent.envs.features.observe import write_features
 from tempest_agent.envs.game_state.controls import needs_no_input, zap_legal
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES, death_cause
 from tempest_agent.envs.machine.compiled import int64, rule
-from tempest_agent.envs.machine.inputs import SPINNER_MAX, set_inputs
+from tempest_agent.envs.machine.inputs import FIRE, SPINNER_MAX, ZAP, set_inputs
 from tempest_agent.envs.machine.memory import QUEUE_SLOTS, STATE_HIGH_SCORE_CHECK, Ram
 from tempest_agent.envs.machine.randomness import Source, draw
-
-FIRE, ZAP = 1, 2
-"""Bits of an action's buttons."""
 
 NO_CAUSE = -1
 RUNNING, TERMINATED, TRUNCATED, NOT_STARTED, LOST = range(5)

@@ -8,15 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, SPINNER_MAX
 
 NOT_ACTING: tuple[bool, NDArray[np.int64], NDArray[np.float32]] = (
     False, np.empty(0, np.int64), np.empty((0, 1), np.float32),
 )  # fmt: skip
 """For compiled code that takes whether it is given hybrid actions, and their two arrays."""
-
-
-BUTTON_PAIRS = 4
 
 
 NO_PAIR, NO_NUMBER = 1, 2

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.playable import find_misfit
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.inputs import FIRE, SPINNER_MAX, ZAP
 from tempest_agent.envs.machine.memory import RAM_SIZE, from_bytes
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE
 
-from .game_step import FIRE, GAME_DTYPE, LOST, NO_CAUSE, NOT_STARTED, RUNNING, ZAP
+from .game_step import GAME_DTYPE, LOST, NO_CAUSE, NOT_STARTED, RUNNING
 
 STREAM_END = RAM_SIZE + STREAM_DTYPE.itemsize
 STATE_SIZE = STREAM_END + GAME_DTYPE.itemsize

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.player import player_alive
-from tempest_agent.envs.game_state.controls import ZAPS_PER_LEVEL, anybody_alive, zap_legal
+from tempest_agent.envs.arcade.superzapper import ZAPS_PER_WAVE
+from tempest_agent.envs.game_state.controls import anybody_alive, zap_legal
 from tempest_agent.envs.game_state.motion import (
     PULSE_BOTTOM,
     enemy_shot_speed,
@@ -93,7 +94,7 @@ def write_player(ram: Ram, out: NDArray[np.int8], g: int) -> int:
     out[g + 10] = share(shots, PLAYER_SHOT_SLOTS)
     out[g + 11] = share(PLAYER_SHOT_SLOTS - shots, PLAYER_SHOT_SLOTS)
     out[g + 12] = flag(ram.zap_uses == 0)
-    out[g + 13] = flag(ram.zap_uses == ZAPS_PER_LEVEL - 1)
+    out[g + 13] = flag(ram.zap_uses == ZAPS_PER_WAVE - 1)
     out[g + 14] = flag(zap_legal(ram))
     if 0 < ram.zap_timer < 0x20:
         out[g + 15] = FULL

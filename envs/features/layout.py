@@ -208,8 +208,6 @@ GLOBAL_FEATURES = len(_GLOBAL_TABLE)
 GLOBALS_START = LANES * LANE_FEATURES
 NUM_FEATURES = GLOBALS_START + GLOBAL_FEATURES
 
-LANE_FEATURE_NAMES: tuple[str, ...] = tuple(entry[0] for entry in _LANE_TABLE)
-GLOBAL_FEATURE_NAMES: tuple[str, ...] = tuple(entry[0] for entry in _GLOBAL_TABLE)
 
 FEATURES: tuple[Feature, ...] = tuple(
     Feature(lane * LANE_FEATURES + at, f"lane{lane:+d}.{name}", meaning, low, high)
@@ -220,6 +218,9 @@ FEATURES: tuple[Feature, ...] = tuple(
     for at, (name, meaning, low, high) in enumerate(_GLOBAL_TABLE)
 )
 """Every number of the observation, in order."""
+
+_INDEX = {feature.name: feature.index for feature in FEATURES}
+POSITION_FEATURE, ZAP_LEGAL_FEATURE = _INDEX["position"], _INDEX["zap_legal"]
 
 
 def describe(observation: NDArray[np.float32] | NDArray[np.int8]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tempest_agent.envs.arcade.player import player_alive
+from tempest_agent.envs.arcade.superzapper import ZAPS_PER_WAVE
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import (
     ENEMY_SLOTS,
@@ -16,8 +17,6 @@ from tempest_agent.envs.machine.memory import (
     STATE_WARP,
     Ram,
 )
-
-ZAPS_PER_LEVEL = 2
 
 _STATES_WITHOUT_INPUT = (
     STATE_PAUSE,
@@ -47,7 +46,7 @@ def zap_legal(ram: Ram) -> bool:
     """
     return bool(
         ram.game_state == STATE_PLAY
-        and ram.zap_uses < ZAPS_PER_LEVEL
+        and ram.zap_uses < ZAPS_PER_WAVE
         and ram.zap_timer == 0
         and player_alive(ram)
         and anybody_alive(ram)

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.engine.batch import NEVER, GameBatch, StepOutput, rows_of
 from tempest_agent.envs.engine.game_step import (
-    FIRE,
     IDLE_LIMIT,
     LOST,
     NO_CAUSE,
@@ -19,12 +18,11 @@ from tempest_agent.envs.engine.game_step import (
     RUNNING,
     TERMINATED,
     TRUNCATED,
-    ZAP,
 )
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.engine.state_check import check_states
 from tempest_agent.envs.engine.step_kernels import ENDED, NOTED
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.inputs import FIRE, SPINNER_MAX, ZAP
 from tempest_agent.envs.machine.memory import RAM_DTYPE, as_bytes
 
 from . import bookkeeping, protocol

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tempest_agent.envs.checks import check_flag, check_number, check_one_of, check_whole
 from tempest_agent.envs.messages import shown
@@ -58,6 +60,19 @@ class MameOptions:
     max_restarts: int = 3
     save_states: bool = True
     rom_set: str | None = None
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, Any], folder: str = "rom_path") -> MameOptions:
+        """Return the options in ``given``; entries that are ``None`` keep their defaults.
+
+        ``folder``: what the user calls ``rom_path``.  Raises ``MameError`` if that is missing.
+        """
+        if given.get("rom_path") is None:
+            raise MameError(
+                f"the real game needs {folder}, the folder with your own tempest.zip or "
+                "tempest1.zip"
+            )
+        return cls(**{name: value for name, value in given.items() if value is not None})
 
     def __post_init__(self) -> None:
         try:

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.messages import shown
 
-from .closing import ClosedByWith
 from .renderer import FRAMES_PER_SECOND
 
 _CODEC = "mp4v"
@@ -26,7 +25,7 @@ class FilmError(RuntimeError):
     """A film cannot be written; the message says why and what to do."""
 
 
-class FilmWriter(ClosedByWith):
+class FilmWriter:
     """Writes RGB frames to an MP4 file.
 
     The file gets its name when it is closed: until then it is ``.NAME.part.mp4`` beside it, so
@@ -93,6 +92,12 @@ class FilmWriter(ClosedByWith):
         with _quiet_opencv():
             self._writer.write(np.ascontiguousarray(frame[:, :, ::-1]))
         self._frames += 1
+
+    def __enter__(self) -> FilmWriter:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Finish the file and give it its name; closing twice is fine.

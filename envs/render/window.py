@@ -11,7 +11,6 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from .closing import ClosedByWith
 from .renderer import FRAMES_PER_SECOND
 
 _ESCAPE = 27
@@ -28,7 +27,7 @@ class DisplayUnavailable(RuntimeError):  # noqa: N818  (a condition, and said so
     """There is no display, or this build of OpenCV has no windows; the message says the fix."""
 
 
-class Window(ClosedByWith):
+class Window:
     """Shows RGB frames and paces them.
 
     Args:
@@ -74,6 +73,12 @@ class Window(ClosedByWith):
         if key == _ESCAPE or not self._visible():
             self.close()
         return key
+
+    def __enter__(self) -> Window:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close the window; closing twice is fine."""

@@ -11,7 +11,7 @@ from tempest_agent.envs.arcade.playable import misfit
 from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
-from tempest_agent.envs.machine.inputs import set_inputs
+from tempest_agent.envs.machine.inputs import FIRE, ZAP, set_inputs
 from tempest_agent.envs.machine.memory import (
     RAM_DTYPE,
     STATE_PAUSE,
@@ -20,7 +20,7 @@ from tempest_agent.envs.machine.memory import (
     Ram,
 )
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, Source
-from tempest_agent.experts.interface import FIRE, ZAP, PendingInputs, check_pending, check_rows
+from tempest_agent.experts.interface import PendingInputs, check_pending, check_rows
 
 from .danger import forecast, forecast_chance
 from .decision import PLAN_DTYPE, Plan

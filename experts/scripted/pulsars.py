@@ -21,9 +21,14 @@ from tempest_agent.envs.machine.memory import (
 )
 
 from .decision import HORIZON, LETHAL, Plan, mark, mark_span
-from .flips import flip_landing, next_direction
-from .scripts import PULSAR_LINGERS, PULSAR_MOVED, PULSAR_STARTS
-from .waiting import queue_may_be_empty
+from .enemy_programs import (
+    PULSAR_LINGERS,
+    PULSAR_MOVED,
+    PULSAR_STARTS,
+    flip_landing,
+    next_direction,
+    queue_may_be_empty,
+)
 from .walkers import GRAB_TICKS
 
 

@@ -17,7 +17,7 @@ from tempest_agent.envs.machine.memory import (
 )
 
 from .decision import Plan
-from .flips import next_direction
+from .enemy_programs import next_direction
 from .weights import WeightsRecord
 
 SHOT_PASSED = 4

@@ -15,8 +15,15 @@ from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import KIND_CCW, KIND_FLIPPING, RIM_DEPTH, Ram
 
 from .decision import HORIZON, LETHAL, mark_span
-from .flips import flip_landing, next_direction
-from .scripts import RIM_WAITING, STEP8_FLIPPING, STEP8_MOVING, STRAIGHT, STRAIGHT_END
+from .enemy_programs import (
+    RIM_WAITING,
+    STEP8_FLIPPING,
+    STEP8_MOVING,
+    STRAIGHT,
+    STRAIGHT_END,
+    flip_landing,
+    next_direction,
+)
 
 GRAB_TICKS = 4
 """A walker tests for a grab in the tick in which it lands and in the three that follow."""

@@ -23,12 +23,11 @@ from tempest_agent.bench.figures import Figure, figure
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.engine.batch import NO_OUTPUT, GameBatch, rows_of
-from tempest_agent.envs.engine.game_step import FIRE, ZAP
 from tempest_agent.envs.engine.hybrid_controls import NOT_ACTING
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.engine.step_kernels import step_games
 from tempest_agent.envs.machine.compiled import int64, kernel
-from tempest_agent.envs.machine.inputs import set_inputs
+from tempest_agent.envs.machine.inputs import FIRE, ZAP, set_inputs
 from tempest_agent.experts import make_teacher
 
 SETTINGS = GameSettings(start_level=range(1, 100), skip_idle=False)

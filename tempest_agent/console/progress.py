@@ -12,8 +12,6 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from tempest_agent.envs.render.closing import ClosedByWith
-
 PLAIN_INTERVAL = 10.0
 """Seconds between two lines where stderr is not a terminal."""
 
@@ -24,7 +22,7 @@ RATE_WINDOW = 30.0
 """The rate is that of the last so many seconds, which a long run changes more than once."""
 
 
-class Progress(ClosedByWith):
+class Progress:
     """How much of ``total`` is done, with the rate and the time left.
 
     ``start`` is what had been done before (a resumed run): it counts as done but not as fast.
@@ -59,6 +57,12 @@ class Progress(ClosedByWith):
                 dynamic_ncols=True,
                 leave=False,
             )
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the bar; it leaves nothing behind."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arena import start_batch, tick_batch
 from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.memory import (
@@ -16,7 +17,6 @@ from tempest_agent.envs.machine.memory import (
 )
 from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import new_streams
-from tempest_agent.experts.arena import start_batch, tick_batch
 from tempest_agent.experts.random_player import RandomPlayer
 from tempest_agent.experts.scripted.decision import HORIZON, LETHAL
 from tempest_agent.experts.scripted.expert import ScriptedExpert

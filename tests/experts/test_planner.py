@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arena import play_games, start_batch, tick_batch
 from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.compiled import kernel
@@ -11,7 +12,6 @@ from tempest_agent.envs.machine.memory import RAM_DTYPE, STATE_PLAY, STATE_WARP,
 from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, new_streams
 from tempest_agent.experts import Budget, Planner, ScriptedExpert, make_teacher
-from tempest_agent.experts.arena import play_games, start_batch, tick_batch
 from tempest_agent.experts.scripted.expert import reseed
 
 SMALL = Budget(horizon=8, streams=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arena import ArenaResult, play_games, start_batch, tick_batch
 from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.tick import tick
@@ -20,7 +21,6 @@ from tempest_agent.experts import (
     Teacher,
     make_teacher,
 )
-from tempest_agent.experts.arena import ArenaResult, play_games, start_batch, tick_batch
 from tempest_agent.experts.scripted.decision import PLAN_DTYPE
 from tempest_agent.experts.scripted.dive import CLEAR, START_SPEED, depth_reached
 

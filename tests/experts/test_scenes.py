@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arena import start_batch
 from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.memory import (
@@ -19,7 +20,6 @@ from tempest_agent.envs.machine.memory import (
 from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import new_streams
 from tempest_agent.experts import ScriptedExpert
-from tempest_agent.experts.arena import start_batch
 from tempest_agent.experts.scripted.decision import LETHAL
 
 LANE = 6

@@ -1,18 +1,18 @@
-"""What commands need to play on the real machine: their options and their errors."""
+"""Command-line options of the real machine."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tempest_agent.commands.options.types import PATH
+from tempest_agent.envs.mame.errors import machine_errors
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
@@ -38,14 +38,14 @@ _ROM_OPTIONS = (
 
 
 def rom_options(command: F) -> F:
-    """The options of the real machine, given to ``command`` as keywords for ``machine_from``."""
+    """Add the options of the real machine, which ``command`` passes on to ``machine_from``."""
     for option in reversed(_ROM_OPTIONS):
         command = option(command)
     return command
 
 
 def backend_option(command: F) -> F:
-    """The option ``--backend`` and, with it, those of the real machine."""
+    """Add ``--backend`` and the options of the real machine."""
     option = click.option(
         "--backend",
         type=click.Choice(["sim", "mame"]),
@@ -65,10 +65,10 @@ def machine_from(
     *,
     window: bool = False,
 ) -> MameOptions | None:
-    """The machine that a command's options ask for; ``None`` for the simulator.
+    """Return the machine that a command's options ask for; ``None`` for the simulator.
 
-    Raises ``UserError`` for options that do not belong together, and where there is no MAME, or no
-    ROM set that it can play.
+    Raises ``UserError`` for options that do not belong together, and if there is no MAME or no ROM
+    set that it can play.
     """
     from tempest_agent.envs.mame.mame_options import MameOptions
 
@@ -79,27 +79,24 @@ def machine_from(
             if value:
                 raise UserError(f"{name} is for the real game only: add --backend mame")
         return None
-    if rom_path is None:
-        raise UserError(
-            "the real game needs --rom-path, the folder with your own tempest.zip or tempest1.zip"
-        )
     from tempest_agent.envs.mame.roms import find_rom_set
 
-    options = MameOptions(
-        rom_path,
-        mame_path=mame_path,
-        strict_roms=not any_roms,
-        random_bytes=random_bytes or MameOptions.random_bytes,
-        mame_window=window,
-        # Whoever closes MAME's window does not want another one.
-        max_restarts=0 if window else MameOptions.max_restarts,
-    )
+    options: dict[str, Any] = {
+        "rom_path": rom_path,
+        "mame_path": mame_path,
+        "strict_roms": not any_roms,
+        "random_bytes": random_bytes,
+        "mame_window": window,
+        # Nobody who closes MAME's window wants another one.
+        "max_restarts": 0 if window else None,
+    }
     with machine_errors():
-        return dataclasses.replace(options, rom_set=find_rom_set(options))
+        machine = MameOptions.from_mapping(options, "--rom-path")
+        return dataclasses.replace(machine, rom_set=find_rom_set(machine))
 
 
 def introduce_machine(machine: MameOptions) -> None:
-    """Say which ROM set is played."""
+    """Print the ROM set that is played."""
     from tempest_agent.envs.mame.mame_options import ROM_SETS
 
     name = str(machine.rom_set)
@@ -107,7 +104,7 @@ def introduce_machine(machine: MameOptions) -> None:
 
 
 def require_display() -> None:
-    """``UserError`` where MAME's window has no display to open on."""
+    """Raise ``UserError`` if there is no display for MAME's window."""
     if sys.platform == "linux" and not (
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     ):
@@ -115,21 +112,3 @@ def require_display() -> None:
             "MAME's window needs a display and there is none (DISPLAY is not set): "
             "leave --render out, or film the game with --record FILE.mp4"
         )
-
-
-@contextmanager
-def machine_errors(window: bool = False) -> Iterator[None]:
-    """Turn what goes wrong with MAME into one line for the user.
-
-    ``window``: MAME shows its own; closing that ends the command as the user wants.
-    """
-    from tempest_agent.agent.games import mame_backend as machine
-    from tempest_agent.envs.mame.errors import MachineError
-
-    with machine.machine_errors():
-        try:
-            yield
-        except MachineError as error:
-            if not window or error.phase == "starting":
-                raise
-            click.echo(f"MAME's window is gone: {error.status}", err=True)

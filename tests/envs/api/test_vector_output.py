@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from tempest_agent.envs.api.buffers import BufferPool
-from tempest_agent.envs.api.information import describe_games
+from tempest_agent.envs.api.info import describe_games
 from tempest_agent.envs.api.step_outputs import OutputSets
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
 from tempest_agent.envs.engine.batch import GameBatch, StepOutput
 from tempest_agent.envs.engine.report import REPORT_SIZE
 from tempest_agent.envs.engine.step_kernels import step_games
+from tempest_agent.envs.features.floats import as_floats
 from tempest_agent.envs.features.layout import NUM_FEATURES
-from tempest_agent.envs.features.observe import as_floats
 
 
 def address(array: np.ndarray) -> int:

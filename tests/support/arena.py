@@ -13,12 +13,11 @@ from tempest_agent.envs.arcade.start import start_game
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES, death_cause
 from tempest_agent.envs.machine.compiled import int64, kernel
-from tempest_agent.envs.machine.inputs import set_inputs
+from tempest_agent.envs.machine.inputs import FIRE, ZAP, set_inputs
 from tempest_agent.envs.machine.memory import RAM_DTYPE, STATE_HIGH_SCORE_CHECK
 from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import new_streams
-
-from .interface import FIRE, ZAP, Teacher
+from tempest_agent.experts import Teacher
 
 SCORE_WRAP = 1_000_000
 

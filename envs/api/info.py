@@ -72,3 +72,16 @@ def _terminal_causes(games: NDArray[np.void]) -> NDArray[np.object_]:
     causes[status == TRUNCATED] = TIME_LIMIT
     causes[status == LOST] = MACHINE_LOST
     return causes
+
+
+def masked(arrays: dict[str, NDArray[Any]], mask: NDArray[np.bool_]) -> dict[str, Any]:
+    """Return ``arrays`` with a copy of ``mask`` beside each; entries outside the mask are blank."""
+    copy = mask.copy()
+    if not mask.all():
+        arrays = {name: _blank_elsewhere(values, mask) for name, values in arrays.items()}
+    return {**arrays, **dict.fromkeys([f"_{name}" for name in arrays], copy)}
+
+
+def _blank_elsewhere(values: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
+    blank: Any = None if values.dtype == object else values.dtype.type(0)
+    return np.where(mask, values, blank)
