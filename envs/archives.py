@@ -36,7 +36,7 @@ class ArchiveError(ValueError):
 
 
 def sizes(archive: zipfile.ZipFile, *, packed: bool = True) -> dict[str, int]:
-    """What each entry of ``archive`` unpacks to, in bytes, as its directory declares.
+    """Return what each entry of ``archive`` unpacks to, in bytes, as its directory declares.
 
     Args:
         archive: open for reading.
@@ -71,7 +71,7 @@ def sizes(archive: zipfile.ZipFile, *, packed: bool = True) -> dict[str, int]:
 def read_arrays(
     path: str | Path, largest: Mapping[str, int], together: int
 ) -> dict[str, NDArray[Any]]:
-    """The arrays of an ``.npz`` that ``largest`` names; others are passed over, unread.
+    """Return the arrays of an ``.npz`` that ``largest`` names; others are passed over, unread.
 
     Args:
         path: of the file.
@@ -107,7 +107,7 @@ def _check_size(what: str, size: int, most: int) -> None:
 
 
 def _read_array(name: str, entry: IO[bytes], size: int) -> NDArray[Any]:
-    """An array as it was written by ``numpy.save``, if it is as large as its entry."""
+    """Return an array as it was written by ``numpy.save``, if it is as large as its entry."""
     version = np.lib.format.read_magic(entry)
     if version == (1, 0):
         shape, by_column, dtype = np.lib.format.read_array_header_1_0(entry)

@@ -28,7 +28,7 @@ def available_memory() -> int | None:
 
 
 def too_large(needed: int) -> str | None:
-    """``None`` if ``needed`` bytes are free, else the words that say how much is needed and free.
+    """Return ``None`` if ``needed`` bytes are free, else how much is needed and free, in words.
 
     >>> too_large(1)
     """

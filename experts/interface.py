@@ -30,7 +30,7 @@ class Teacher(Protocol):
         pending: PendingInputs | None = None,
         games: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
-        """One decision for each of N games.
+        """Return one decision for each of N games.
 
         Args:
             ram: RAM images before the tick, RAM_DTYPE records of shape ``(N,)``.  Only read.
@@ -49,7 +49,7 @@ class Teacher(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """What is remembered, as plain arrays and plain types; empty without a memory."""
+        """Return what is remembered, as plain arrays and plain types; empty without a memory."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -58,7 +58,7 @@ class Teacher(Protocol):
 
 
 def check_rows(ram: NDArray[np.void], games: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """The game number of every row of ``ram``.
+    """Return the game number of every row of ``ram``.
 
     Raises:
         ValueError: if ``ram`` is no row of records, or ``games`` does not fit it.
@@ -78,7 +78,7 @@ def check_rows(ram: NDArray[np.void], games: NDArray[np.int64] | None) -> NDArra
 
 
 def check_pending(ram: NDArray[np.void], pending: PendingInputs | None) -> PendingInputs:
-    """``pending`` as an array; one of delay 0 where there is none.
+    """Return ``pending`` as an array, of delay 0 if there is none.
 
     Raises:
         ValueError: if its shape does not fit ``ram``.

@@ -33,12 +33,12 @@ SHOTS_KNOWN_FROM = 0.25
 
 
 def attention_at(level: float) -> float:
-    """Chance per tick that a novice of ``level`` looks at the game and decides."""
+    """Return the chance per tick that a novice of ``level`` looks at the game and decides."""
     return ATTENTION_LEAST + (1.0 - ATTENTION_LEAST) * level
 
 
 def knowledge_at(level: float) -> Weights:
-    """What a novice of ``level`` knows: walkers and spikes always, the rest from a level on."""
+    """Return what a novice of ``level`` knows: walkers and spikes always, more from a level on."""
     return replace(
         Weights(),
         knows_shots=level >= SHOTS_KNOWN_FROM,
@@ -106,7 +106,7 @@ class Novice:
 
     @classmethod
     def preset(cls, name: str, seed: int = 0) -> Novice:
-        """One of the named places on the dial, see ``PRESETS``."""
+        """Return one of the named places on the dial, see ``PRESETS``."""
         return cls(PRESETS[name], seed, name)
 
     def act(
@@ -115,7 +115,7 @@ class Novice:
         pending: PendingInputs | None = None,
         games: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
-        """One decision for each of N games; see ``Teacher.act``."""
+        """Return one decision for each of N games; see ``Teacher.act``."""
         rows = check_rows(ram, games)
         inputs = check_pending(ram, pending)
         self._make_room(int(rows.max(initial=-1)) + 1)
@@ -146,7 +146,7 @@ class Novice:
         self._held[: len(mask)][mask] = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Each game's random stream and fire button."""
+        """Return each game's random stream and fire button."""
         return {"streams": self._streams["state"].copy(), "held": self._held.copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -164,7 +164,7 @@ class Novice:
         self._held = held
 
     def _make_room(self, games: int) -> None:
-        """Memory for ``games`` games; those that have one keep it."""
+        """Make room for ``games`` games; known ones keep what is remembered."""
         known = len(self._streams)
         if games <= known:
             return

@@ -34,7 +34,7 @@ class RandomPlayer:
         pending: PendingInputs | None = None,
         games: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
-        """One decision for each of N games; see ``Teacher.act``."""
+        """Return one decision for each of N games; see ``Teacher.act``."""
         count = len(check_rows(ram, games))
         spins = self._random.integers(-SPINNER_MAX, SPINNER_MAX + 1, count, np.int8)
         fire = self._random.random(count) < FIRE_CHANCE
@@ -47,7 +47,7 @@ class RandomPlayer:
             self._random = np.random.default_rng(self._seed)
 
     def state_dict(self) -> dict[str, Any]:
-        """The generator's state."""
+        """Return the generator's state."""
         return {"random": self._random.bit_generator.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -19,7 +19,7 @@ MACHINE_OPTIONS = tuple(field.name for field in dataclasses.fields(MameOptions))
 
 
 def machine_options(backend: str, given: Mapping[str, Any]) -> MameOptions | None:
-    """The options of ``backend``: ``None`` for the simulator.
+    """Return the options of ``backend``: ``None`` for the simulator.
 
     Raises ``ValueError`` for an unknown backend, options of the other one, and a missing
     ``rom_path``.
@@ -44,7 +44,7 @@ def make_batch(
     observe: bool = True,
     num_threads: int = 1,
 ) -> GameBatch:
-    """``num_games`` games on the simulator, or on real machines where ``machine`` is given."""
+    """Make ``num_games`` games on the simulator, or on real machines if ``machine`` is given."""
     if machine is not None:
         return MameBatch(num_games, settings, machine, autoreset=autoreset, observe=observe)
     return GameBatch(

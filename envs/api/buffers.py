@@ -37,7 +37,7 @@ class BufferPool:
         self._buffers.clear()
 
     def take(self) -> NDArray[Any]:
-        """An array with arbitrary contents."""
+        """Return an array with arbitrary contents."""
         buffers = self._buffers
         # In the order in which they were given out: the oldest one comes back first.
         if not buffers or getrefcount(buffers[0]) != self._alone:

@@ -18,7 +18,7 @@ _CAUSES = np.array(DEATH_CAUSES, object)
 
 
 def describe_games(games: NDArray[np.void], ram: NDArray[np.void]) -> dict[str, NDArray[Any]]:
-    """What ``info`` always says, one entry per game.
+    """Return what ``info`` always says, one entry per game.
 
     ``score`` (goes on beyond 999,999), ``level`` (1-99), ``lives`` (the one in play included),
     ``ticks`` of the game so far, ``deaths`` so far, ``idle_ticks`` of this step, ``death_cause``
@@ -37,13 +37,13 @@ def describe_games(games: NDArray[np.void], ram: NDArray[np.void]) -> dict[str, 
 
 
 def cause_names(games: NDArray[np.void]) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-    """``death_cause`` and ``terminal_cause`` of every game."""
+    """Return ``death_cause`` and ``terminal_cause`` of every game."""
     return _death_causes(games["step_death"]), _terminal_causes(games)
 
 
 @functools.lru_cache(maxsize=64)
 def no_names(count: int) -> NDArray[np.object_]:
-    """``count`` times ``""``: both causes where nothing happened, an array that is read-only.
+    """Return ``count`` times ``""``, read-only: both causes where nothing happened.
 
     Nothing happens in most steps.  They share this array: a new one would be a good part of what
     a step of many games costs besides the games.

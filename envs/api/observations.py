@@ -21,7 +21,7 @@ class Observation(ABC):
 
     @abstractmethod
     def make(self, codes: NDArray[np.int8], ram: NDArray[np.void]) -> NDArray[Any]:
-        """Observations of n games, a new array of shape ``(n, *space.shape)``."""
+        """Return observations of n games, a new array of shape ``(n, *space.shape)``."""
 
 
 class FeatureObservation(Observation):
@@ -66,7 +66,7 @@ class PictureObservation(Observation):
 
 
 def observation_of(obs_type: str, screen_size: tuple[int, int]) -> Observation:
-    """The observation named ``obs_type``."""
+    """Return the observation named ``obs_type``."""
     if obs_type == "features":
         return FeatureObservation()
     if obs_type == "ram":

@@ -151,7 +151,7 @@ class TempestVecEnv(GymVecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        """Return the RAM image of each chosen game: ``"ram"`` is the only method of a single game."""
+        """Return the RAM image of each chosen game; games have no other method than ``"ram"``."""
         if method_name != "ram":
             return super().env_method(method_name)
         images = self.env.ram()

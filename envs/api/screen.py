@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def window_possible() -> bool:
-    """Whether there is a display, and an OpenCV that can open windows on it."""
+    """Return whether there is a display, and an OpenCV that can open windows on it."""
     displays = ("DISPLAY", "WAYLAND_DISPLAY")
     if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in displays):
         return False
@@ -35,7 +35,7 @@ class Screen:
         self._window: Window | None = None
 
     def draw(self, ram: Any, score: int) -> NDArray[np.uint8]:
-        """The picture of one RAM image, uint8 ``(height, width, 3)``."""
+        """Return the picture of one RAM image, uint8 ``(height, width, 3)``."""
         if self._renderer is None:
             from tempest_agent.envs.render.renderer import Renderer
 

@@ -69,7 +69,7 @@ class OutputSets:
         self._sets: deque[OutputSet] = deque(maxlen=_KEPT)
 
     def take(self) -> OutputSet:
-        """A set that nobody holds, with arbitrary contents."""
+        """Return a set that nobody holds, with arbitrary contents."""
         for each in self._sets:
             if sum(map(getrefcount, each.counted)) == each.alone:
                 return each

@@ -100,16 +100,16 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
         return self.observe(), float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info
 
     def observe(self) -> NDArray[Any]:
-        """The observation of the present state."""
+        """Return the observation of the present state."""
         made: NDArray[Any] = self._observation.make(self.batch.codes, self.batch.ram)[0]
         return made
 
     def ram(self) -> NDArray[np.uint8]:
-        """A copy of the machine's RAM, uint8 ``(2048,)``."""
+        """Return a copy of the machine's RAM, uint8 ``(2048,)``."""
         return as_bytes(self.batch.ram)[0].copy()
 
     def clone_state(self) -> bytes:
-        """The whole state of the game: RAM, random stream, score, counters, pending inputs."""
+        """Return the whole state: RAM, random stream, score, counters, pending inputs."""
         return _STATE_HEAD + saved_states(self.batch).tobytes()
 
     def restore_state(self, state: bytes) -> NDArray[Any]:
@@ -134,7 +134,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
         return self.observe()
 
     def render(self) -> NDArray[np.uint8] | None:
-        """The picture for ``render_mode="rgb_array"``, uint8 ``(height, width, 3)``."""
+        """Return the picture for ``render_mode="rgb_array"``, uint8 ``(height, width, 3)``."""
         if self.render_mode == "rgb_array":
             return self._screen.draw(self.batch.ram[0], int(self.batch.games["score"][0]))
         if self.render_mode == "human":
@@ -165,7 +165,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
 
 
 def check_reset_options(options: dict[str, Any] | None, known: tuple[str, ...]) -> None:
-    """``ValueError`` for an entry of ``reset(options=...)`` that is not in ``known``.
+    """Raise ``ValueError`` for an entry of ``reset(options=...)`` that is not in ``known``.
 
     ``TypeError`` where ``options`` is neither ``None`` nor a dictionary.
     """

@@ -176,11 +176,11 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         return observations, rewards, terminated, truncated, info
 
     def ram(self) -> NDArray[np.uint8]:
-        """A copy of every machine's RAM, uint8 ``(num_envs, 2048)``."""
+        """Return a copy of every machine's RAM, uint8 ``(num_envs, 2048)``."""
         return as_bytes(self.batch.ram).copy()
 
     def clone_states(self) -> NDArray[np.uint8]:
-        """The whole state of every game, uint8, a row each: the vector form of ``clone_state()``.
+        """Return the whole state of every game, uint8, one row a game.
 
         A state is the RAM image, random stream, score, counters and pending inputs.
         """
@@ -199,7 +199,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         return self._observe()
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
-        """With ``render_mode="rgb_array"`` a picture of every game."""
+        """Return a picture of every game if ``render_mode`` is ``"rgb_array"``."""
         if self.render_mode is None:
             gym.logger.warn(
                 "render() without a render_mode draws nothing: "
@@ -230,7 +230,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         happened: int,
         waiting: NDArray[np.bool_] | None,
     ) -> NDArray[np.float64]:
-        """Rewards of a step, and in ``info`` what not every step has.
+        """Return the rewards of a step, and in ``info`` what not every step has.
 
         ``waiting``: games that were over before.
         """
@@ -256,7 +256,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
     def _reward_parts(
         self, renewed: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-        """Rewards of the step and their parts; the games in ``renewed`` have begun anew since."""
+        """Return the step's rewards and their parts; the games in ``renewed`` were reset since."""
         batch = self.batch
         lives_lost = batch.games["step_deaths"]
         ram = batch.ram
@@ -271,7 +271,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         return made
 
     def _begin_anew(self, waiting: NDArray[np.bool_], out: StepOutput) -> None:
-        """Next-step autoreset: this is the first step of games that were over."""
+        """Reset games that were over: this step is their first (next-step autoreset)."""
         self.batch.reset(waiting)
         self.batch.fill(out, waiting)
         self._rewards.begin(self.batch.ram, waiting)
@@ -282,7 +282,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         parts: dict[str, NDArray[np.float64]],
         ended: NDArray[np.bool_],
     ) -> None:
-        """Same-step autoreset: what the finished games showed last."""
+        """Add the finished games' last observations and infos (same-step autoreset)."""
         batch = self.batch
         codes = batch.last_codes[ended] if self.options.obs_type == "features" else batch.last_codes
         last_seen = self._observation.make(codes, batch.last_ram[ended])
@@ -319,7 +319,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
 
 
 def _require_memory(num_envs: int) -> None:
-    """``ValueError`` for a number of games that is none, or more than memory holds."""
+    """Raise ``ValueError`` for a wrong number of games, or more than memory holds."""
     check_whole("num_envs", num_envs, 1, MOST_GAMES, "it is the number of games")
     problem = too_large(int(num_envs) * SAVED_SIZE)
     if problem is not None:
@@ -334,5 +334,5 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 
 
 def _some(mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """``mask``, or ``None`` where it is False throughout."""
+    """Return ``mask``, or ``None`` if it is False throughout."""
     return mask if mask.any() else None

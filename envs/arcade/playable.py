@@ -50,7 +50,7 @@ _SHOT_LANE, _QUEUE_LANE, _BOOM = _AT["player_shot_lane"], _AT["queue_lane"], _AT
 
 @rule
 def misfit(ram: Ram) -> int:
-    """Address of a cell that leads the rules out of a table; -1 where they can play ``ram`` on."""
+    """Return the address of a cell that leads the rules out of a table; -1 if there is none."""
     state = ram.game_state
     if state == m.STATE_HIGH_SCORE_CHECK:
         return -1
@@ -85,7 +85,7 @@ def misfit(ram: Ram) -> int:
 
 @rule
 def _misfit_in_well(ram: Ram) -> int:
-    """The same for what lives in the slots; what an empty slot holds does not matter."""
+    """Return the same for what lives in the slots; what an empty slot holds does not matter."""
     for slot in range(m.ENEMY_SLOTS):
         if ram.enemy_depth[slot] != 0:
             if (ram.enemy_kind[slot] & m.KIND_MASK) > m.FUSEBALL:
@@ -108,7 +108,7 @@ def _misfit_in_well(ram: Ram) -> int:
 
 @kernel
 def _find_misfits(ram: NDArray[np.void], wanted: NDArray[np.bool_]) -> int:
-    """Number of the first wanted image that does not fit, times 2,048, plus its cell; or -1."""
+    """Return 2,048 times the number of the first wanted misfit, plus its cell; or -1."""
     for i in range(len(ram)):
         if wanted[i]:
             address = misfit(ram[i])
@@ -118,7 +118,7 @@ def _find_misfits(ram: NDArray[np.void], wanted: NDArray[np.bool_]) -> int:
 
 
 def find_misfit(ram: NDArray[np.void], wanted: NDArray[np.bool_]) -> tuple[int, str] | None:
-    """Number of the first image in ``ram`` that the rules cannot play, and what is wrong with it.
+    """Return the number of the first image that the rules cannot play, and what is wrong.
 
     Only images where ``wanted`` is set are looked at; ``None`` where all of them are playable.
     """

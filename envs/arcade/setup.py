@@ -104,7 +104,7 @@ def clear_enemies(ram: Ram) -> None:
 
 @rule
 def clear_field(ram: Ram, source: Source) -> None:
-    """What a new life and a new wave have in common."""
+    """Clear shots, enemies, queue and explosions: what a new life and a new wave share."""
     clear_shots(ram)
     clear_enemies(ram)
     refill_queue(ram, source)

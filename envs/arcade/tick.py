@@ -23,7 +23,7 @@ BUTTONS_UNSEEN = 0x80
 
 @rule
 def run_state(ram: Ram, source: Source) -> None:
-    """The state routine; the high-score and attract states are left as they are."""
+    """Run the state's routine; the high-score and attract states are not simulated."""
     state = ram.game_state
     if state == m.STATE_PLAY:
         play(ram, source)
@@ -49,7 +49,7 @@ def run_state(ram: Ram, source: Source) -> None:
 
 @kernel
 def tick(ram: Ram, source: Source) -> None:
-    """Carry ``ram`` (one RAM_DTYPE record, changed in place) on by one game tick."""
+    """Advance ``ram`` (one RAM_DTYPE record) by one game tick, in place."""
     step_star_field(ram)
     ram.buttons_latched |= BUTTONS_UNSEEN
     run_state(ram, source)

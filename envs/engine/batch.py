@@ -26,7 +26,7 @@ from .report import REPORT_SIZE
 from .seeds import Seeds, streams_for
 from .settings import GameSettings
 from .state_check import STATE_SIZE, STREAM_END, check_images, check_states
-from .step_job import new_job, set_options
+from .step_job import new_job, set_switches
 from .step_kernels import (
     REFUSED,
     fill_output,
@@ -132,7 +132,7 @@ class GameBatch:
         self.terminated = np.zeros(num_games, np.bool_)
         self.truncated = np.zeros(num_games, np.bool_)
         self._controls = np.zeros(num_games, np.int8), np.zeros(num_games, np.uint8)
-        self._options = self.settings.records()
+        self._switches = self.settings.records()
         self.happened = 0
         self._job: NDArray[np.int64] | None = None
         self._threads: StepThreads | None = None
@@ -208,9 +208,9 @@ class GameBatch:
     def set_start_levels(self, levels: Sequence[int]) -> None:
         """Let games that begin from now on draw one entry of ``levels``, with equal chances."""
         self.settings = replace(self.settings, start_level=list(levels))
-        self._options = self.settings.records()
+        self._switches = self.settings.records()
         if self._job is not None:
-            set_options(self._job, self._options)
+            set_switches(self._job, self._switches)
 
     def fill(self, out: StepOutput, mask: NDArray[np.bool_]) -> None:
         """Write the present state of the games where ``mask`` is set into ``out``."""
@@ -222,11 +222,11 @@ class GameBatch:
             out.rewards[:, mask] = self.points[mask] * out.scale
 
     def observations(self) -> NDArray[np.float32]:
-        """The observation of every game as floats, ``(num_games, NUM_FEATURES)``: a new array."""
+        """Return every game's observation as floats, a new array ``(num_games, NUM_FEATURES)``."""
         return as_floats(self.codes)
 
     def clone(self, games: NDArray[np.int64] | list[int] | None = None) -> NDArray[np.uint8]:
-        """States of the chosen games (default: all) as bytes, ``(count, STATE_SIZE)``.
+        """Return the states of the chosen games (default: all) as bytes, ``(count, STATE_SIZE)``.
 
         A state is all that the future of a game depends on besides the settings and the actions:
         RAM image, random stream and record, the pending inputs included.
@@ -272,12 +272,12 @@ class GameBatch:
             self._threads.close()
 
     def step_job(self) -> NDArray[np.int64]:
-        """What the compiled ``step_games`` works on: addresses, good only as long as the batch."""
+        """Return the job of ``step_games``: addresses, valid only as long as the batch."""
         if self._job is None:
             settings = self.settings
             constants = [
                 self.num_games,
-                len(self._options),
+                len(self._switches),
                 settings.frame_skip,
                 settings.skip_idle,
                 settings.max_ticks or NEVER,
@@ -298,14 +298,14 @@ class GameBatch:
             self.last_ram,
             self.last_games,
             self.last_codes,
-            self._options,
+            self._switches,
             self.points,
             self.terminated,
             self.truncated,
         ]
 
     def _begin_games(self, mask: NDArray[np.bool_]) -> None:
-        reset_games(self.ram, self.streams, self.games, self._options, mask)
+        reset_games(self.ram, self.streams, self.games, self._switches, mask)
 
     def _observe(self, mask: NDArray[np.bool_]) -> None:
         if self.observing:
@@ -324,7 +324,7 @@ class GameBatch:
             return self._stepper(spin.copy(), buttons.copy(), *NOT_ACTING, *out)
 
     def _new_stepper(self) -> Callable[..., int]:
-        """``step_games`` for this batch's job, without the arguments that are always the same."""
+        """Return ``step_games`` with the arguments bound that never change."""
         prepare_steps()
         job = self.step_job()
         if self.num_threads == 1:
@@ -339,5 +339,5 @@ class GameBatch:
 
 
 def rows_of(records: NDArray[np.void]) -> NDArray[np.uint8]:
-    """Bytes of the records, one row each, without copying."""
+    """Return the bytes of the records, one row each, without copying."""
     return records.view(np.uint8).reshape(len(records), records.dtype.itemsize)

@@ -61,12 +61,12 @@ IDLE_LIMIT = 2000
 
 
 @rule
-def choose_options(stream: Source, options: NDArray[np.void]) -> int:
-    """Index of the start level that a new game gets, drawn where there are several."""
-    if len(options) == 1:
+def choose_switches(stream: Source, switches: NDArray[np.void]) -> int:
+    """Return the index of the start level that a new game gets, drawn where there are several."""
+    if len(switches) == 1:
         return 0
     number = (draw(stream, 0) * 256 + draw(stream, 0)) * 256 + draw(stream, 0)
-    return (number * len(options)) >> 24
+    return (number * len(switches)) >> 24
 
 
 @rule
@@ -91,9 +91,9 @@ def begin_record(ram: Ram, game: Game) -> None:
 
 
 @rule
-def begin_game(ram: Ram, stream: Source, game: Game, options: NDArray[np.void]) -> None:
-    """Start a new game at one of the start levels in ``options``."""
-    start_game(ram, stream, options[choose_options(stream, options)])
+def begin_game(ram: Ram, stream: Source, game: Game, switches: NDArray[np.void]) -> None:
+    """Start a new game at one of the start levels in ``switches``."""
+    start_game(ram, stream, switches[choose_switches(stream, switches)])
     _shorten_queue(ram)
     begin_record(ram, game)
 
@@ -187,7 +187,7 @@ def _play_tick(
 
 @rule
 def game_over(ram: Ram) -> bool:
-    """Whether the machine has gone on to its high-score check."""
+    """Return whether the machine has gone on to its high-score check."""
     return bool(ram.game_state == STATE_HIGH_SCORE_CHECK)
 
 

@@ -26,7 +26,7 @@ NAN_SPINNER = (
 
 
 def spinner_counts(spinner: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
-    """Knob counts of spinner values, rounded and cut to -31..31.  ``ValueError`` for NaN."""
+    """Return the knob counts of spinner values, rounded and cut to -31..31; refuse NaN."""
     values = np.ascontiguousarray(spinner, np.float64)
     counts = np.empty(values.shape, np.int8)
     if not _round_counts(values.reshape(-1), counts.reshape(-1)):
@@ -36,7 +36,7 @@ def spinner_counts(spinner: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
 
 @rule
 def _count(value: float) -> int:
-    """Knob counts of a spinner value; 0 for NaN."""
+    """Return the knob counts of a spinner value; 0 for NaN."""
     if value != value:
         return 0
     return int64(np.rint(max(-1.0, min(1.0, value)) * SPINNER_MAX))
@@ -81,5 +81,5 @@ def decode_hybrid(
     counts: NDArray[np.int8],
     pairs: NDArray[np.uint8],
 ) -> int:
-    """``write_controls`` for Python."""
+    """Call ``write_controls`` from Python."""
     return write_controls(buttons, spinner, counts, pairs)

@@ -19,7 +19,7 @@ SAVED_SIZE = 1 + STATE_SIZE
 
 
 def saved_states(batch: GameBatch) -> NDArray[np.uint8]:
-    """The states of all games, uint8 ``(num_games, SAVED_SIZE)``."""
+    """Return the states of all games, uint8 ``(num_games, SAVED_SIZE)``."""
     states = batch.clone()
     delays = np.full((len(states), 1), batch.settings.input_delay, np.uint8)
     return np.concatenate([delays, states], axis=1)

@@ -71,7 +71,7 @@ def check_states(states: Any, count: int) -> NDArray[np.uint8]:
 
 
 def check_images(states: NDArray[np.uint8]) -> None:
-    """``ValueError`` where a running game's image is one that the rules cannot play on."""
+    """Raise ``ValueError`` if the rules cannot play on from a running game's image."""
     running = states[:, STREAM_END:].copy().view(GAME_DTYPE)["status"][:, 0] == RUNNING
     misfit = find_misfit(from_bytes(states[:, :RAM_SIZE]), running)
     if misfit is not None:

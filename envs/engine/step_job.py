@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 (
-    RAM, STREAMS, GAMES, CODES, LAST_RAM, LAST_GAMES, LAST_CODES, OPTIONS,
+    RAM, STREAMS, GAMES, CODES, LAST_RAM, LAST_GAMES, LAST_CODES, SWITCHES,
     POINTS, TERMINATED, TRUNCATED,
 ) = range(11)  # fmt: skip
 """Places of the addresses of a batch's arrays."""
@@ -23,7 +23,7 @@ SPIN, BUTTONS, FLOATS, REPORT, ENDS, REWARDS = range(11, 17)
 """Places of the addresses that a step brings with it."""
 
 (
-    TOTAL, NUM_OPTIONS, FRAME_SKIP, SKIP_IDLE, MAX_TICKS, MAX_STEPS, INPUT_DELAY, AUTORESET,
+    TOTAL, NUM_SWITCHES, FRAME_SKIP, SKIP_IDLE, MAX_TICKS, MAX_STEPS, INPUT_DELAY, AUTORESET,
     OBSERVING,
 ) = range(17, 26)  # fmt: skip
 """Places of the constants."""
@@ -46,7 +46,7 @@ LINE = 8
 def new_job(
     arrays: list[NDArray[np.generic]], constants: list[int], threads: int
 ) -> NDArray[np.int64]:
-    """A job of a batch's ``arrays`` (``RAM`` to ``TRUNCATED``) and ``constants`` (from ``TOTAL``).
+    """Return a job of ``arrays`` (``RAM`` to ``TRUNCATED``) and ``constants`` (from ``TOTAL``).
 
     It holds addresses: whoever keeps the job has to keep the arrays as well.
     """
@@ -58,12 +58,12 @@ def new_job(
     return job
 
 
-def set_options(job: NDArray[np.int64], options: NDArray[np.void]) -> None:
-    """Let new games draw from other ``options``; between two steps only."""
-    job[OPTIONS] = address(options)
-    job[NUM_OPTIONS] = len(options)
+def set_switches(job: NDArray[np.int64], switches: NDArray[np.void]) -> None:
+    """Let new games draw from other ``switches``; between two steps only."""
+    job[SWITCHES] = address(switches)
+    job[NUM_SWITCHES] = len(switches)
 
 
 def address(array: NDArray[np.generic]) -> int:
-    """Where the array's memory begins."""
+    """Return the address of the array's memory."""
     return int(array.__array_interface__["data"][0])

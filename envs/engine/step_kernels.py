@@ -15,8 +15,8 @@ from tempest_agent.envs.features.layout import NUM_FEATURES
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
 from tempest_agent.envs.machine.intrinsics import array_at, bits_of, fetch_or, float_of, load
 from tempest_agent.envs.machine.memory import RAM_DTYPE
-from tempest_agent.envs.machine.options import OPTIONS_DTYPE
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE
+from tempest_agent.envs.machine.switches import SWITCHES_DTYPE
 
 from . import step_job as at
 from .game_step import (
@@ -49,7 +49,7 @@ def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
     last_ram = array_at(job[at.LAST_RAM], (total,), RAM_DTYPE)
     last_games = array_at(job[at.LAST_GAMES], (total,), GAME_DTYPE)
     last_codes = array_at(job[at.LAST_CODES], (total, NUM_FEATURES), np.int8)
-    options = array_at(job[at.OPTIONS], (job[at.NUM_OPTIONS],), OPTIONS_DTYPE)
+    switches = array_at(job[at.SWITCHES], (job[at.NUM_SWITCHES],), SWITCHES_DTYPE)
     points = array_at(job[at.POINTS], (total,), np.int32)
     terminated = array_at(job[at.TERMINATED], (total,), np.bool_)
     truncated = array_at(job[at.TRUNCATED], (total,), np.bool_)
@@ -105,7 +105,7 @@ def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
         if autoreset and game.status != RUNNING:
             last_ram[i] = ram[i]
             last_games[i] = games[i]
-            begin_game(ram[i], streams[i], game, options)
+            begin_game(ram[i], streams[i], game, switches)
             if observing:
                 # For whole rows Numba would compile an error message as well, which takes seconds.
                 for code in range(NUM_FEATURES):
@@ -128,7 +128,7 @@ def _fit(
     ends: NDArray[np.bool_],
     rewards: NDArray[np.float64],
 ) -> bool:
-    """Whether each of a step's outputs has a place for every game, or none."""
+    """Return whether each of a step's outputs has a place for every game, or none."""
     if len(floats) > 0 and floats.shape != (total, NUM_FEATURES):
         return False
     if len(report) > 0 and report.shape != (total, REPORT_SIZE):
@@ -172,7 +172,7 @@ def step_games(
     rewards: NDArray[np.float64],
     scale: float,
 ) -> int:
-    """One step of the games of ``job``; what happened, bits of ``NOTED``, ``ENDED``, ...
+    """Return one step of the games of ``job``; what happened, bits of ``NOTED``, ``ENDED``, ...
 
     ``spin`` and ``buttons`` are what the step puts in.  When ``acting`` they are written first
     from hybrid actions, ``pairs`` and ``turns``; where these are none, the answer is ``REFUSED``
@@ -244,13 +244,13 @@ def reset_games(
     ram: NDArray[np.void],
     streams: NDArray[np.void],
     games: NDArray[np.void],
-    options: NDArray[np.void],
+    switches: NDArray[np.void],
     mask: NDArray[np.bool_],
 ) -> None:
     """Start new games where ``mask`` is set."""
     for i in range(len(ram)):
         if mask[i]:
-            begin_game(ram[i], streams[i], games[i], options)
+            begin_game(ram[i], streams[i], games[i], switches)
 
 
 @kernel

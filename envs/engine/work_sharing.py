@@ -50,7 +50,7 @@ def open_shares(job: NDArray[np.int64]) -> None:
 
 @rule
 def claim(job: NDArray[np.int64], share: int) -> tuple[int, int]:
-    """The next games for the owner of ``share`` to play: from, up to; equal when none is left."""
+    """Return the next games for the owner of ``share`` to play: from, up to; equal when none is left."""
     counters = job[COUNTERS::LINE]
     threads = job[THREADS]
     for turn in range(threads):
@@ -107,12 +107,12 @@ def clear_shares(job: NDArray[np.int64]) -> None:
 
 
 def finished(job: NDArray[np.int64]) -> bool:
-    """Whether all games of the step have been played."""
+    """Return whether all games of the step have been played."""
     return job.item(COUNTERS + _FINISHED * LINE) >= job.item(TOTAL)
 
 
 def take_sleeper(job: NDArray[np.int64], share: int) -> bool:
-    """Whether the thread sleeps, or is about to; from now on it counts as one that is awake."""
+    """Return whether the thread sleeps, or is about to; from now on it counts as one that is awake."""
     place = COUNTERS + (_FIRST + job.item(THREADS) + share) * LINE
     sleeps = job.item(place) != 0
     if sleeps:
@@ -126,5 +126,5 @@ def dismiss(job: NDArray[np.int64]) -> None:
 
 
 def dismissed(job: NDArray[np.int64]) -> bool:
-    """Whether ``dismiss`` has been called."""
+    """Return whether ``dismiss`` has been called."""
     return job.item(COUNTERS + _CLOSED * LINE) != 0

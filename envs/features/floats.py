@@ -45,7 +45,7 @@ def _write_all_floats(codes: NDArray[np.int8], out: NDArray[np.float32]) -> None
 
 
 def as_floats(codes: NDArray[np.int8]) -> NDArray[np.float32]:
-    """Observation codes of any shape as the floats that the environment gives: ``codes / 127``."""
+    """Return the observation codes of any shape as the environment's floats: ``codes / 127``."""
     out = np.empty(codes.shape, np.float32)
     _write_all_floats(np.ascontiguousarray(codes).reshape(-1), out.reshape(-1))
     return out

@@ -57,7 +57,7 @@ _FIRE_CHANCE = np.array([127, 16, 8, 3, 1], np.int64)
 
 @rule
 def _ticks_until_pulse(ram: Ram) -> int:
-    """Ticks that go by before the first one in which pulsars kill."""
+    """Return the ticks that go by before the first one in which pulsars kill."""
     phase = signed_byte(int64(ram.pulse_phase))
     step = signed_byte(int64(ram.pulse_step))
     if phase >= 0:
@@ -74,7 +74,7 @@ def _ticks_until_pulse(ram: Ram) -> int:
 
 @rule
 def write_player(ram: Ram, out: NDArray[np.int8], g: int) -> int:
-    """The player's life, place, shots and superzapper."""
+    """Return the player's life, place, shots and superzapper."""
     lane = int64(ram.player_lane)
     out[g] = flag(player_alive(ram))
     out[g + 1] = flag(ram.game_state == STATE_PLAY)
@@ -105,7 +105,7 @@ def write_player(ram: Ram, out: NDArray[np.int8], g: int) -> int:
 
 @rule
 def write_level(ram: Ram, out: NDArray[np.int8], g: int) -> int:
-    """The level's number, and its speeds, ranges and guns."""
+    """Return the level's number, and its speeds, ranges and guns."""
     level = int64(ram.cur_wave) + 1
     out[g] = share(level, 99)
     out[g + 1] = share(level, 16)
@@ -132,7 +132,7 @@ def write_level(ram: Ram, out: NDArray[np.int8], g: int) -> int:
 
 @rule
 def write_clocks(ram: Ram, out: NDArray[np.int8], g: int) -> int:
-    """The pulse clock and what pulsars and fuseballs do on this level."""
+    """Return the pulse clock and what pulsars and fuseballs do on this level."""
     phase = signed_byte(int64(ram.pulse_phase))
     step = signed_byte(int64(ram.pulse_step))
     out[g] = flag(phase >= 0)
@@ -151,7 +151,7 @@ def write_clocks(ram: Ram, out: NDArray[np.int8], g: int) -> int:
 
 @rule
 def write_crowd(ram: Ram, out: NDArray[np.int8], g: int) -> int:
-    """How many there are: nymphs, enemies, walkers, explosions, spikes."""
+    """Return how many there are: nymphs, enemies, walkers, explosions, spikes."""
     queue = int64(ram.queue_count)
     out[g] = share(queue, 16)
     out[g + 1] = share(queue, 64)
@@ -184,7 +184,7 @@ def write_crowd(ram: Ram, out: NDArray[np.int8], g: int) -> int:
 def write_pending(
     spin: NDArray[np.int8], buttons: NDArray[np.uint8], delay: int, out: NDArray[np.int8], g: int
 ) -> None:
-    """The inputs that are on their way."""
+    """Write the inputs that have not taken effect yet."""
     out[g] = share(delay, MAX_INPUT_DELAY)
     for tick in range(delay):
         here = g + 1 + 4 * tick

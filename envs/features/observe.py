@@ -50,7 +50,7 @@ def _write_images(ram: Ram, out: NDArray[np.int8]) -> None:
 
 
 def observe(ram: NDArray[np.void]) -> NDArray[np.int8]:
-    """Observation codes of RAM images without pending inputs.
+    """Return the observation codes of RAM images without pending inputs.
 
     ``ram`` has dtype ``RAM_DTYPE`` and shape ``(n,)``; the result has shape
     ``(n, NUM_FEATURES)``.

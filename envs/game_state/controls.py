@@ -30,7 +30,7 @@ _STATES_WITHOUT_INPUT = (
 
 @rule
 def anybody_alive(ram: Ram) -> bool:
-    """Whether an enemy is in the well or on its rim; waiting nymphs do not count."""
+    """Return whether an enemy is in the well or on its rim; waiting nymphs do not count."""
     depth = ram.enemy_depth
     alive = 0
     for slot in range(ENEMY_SLOTS):
@@ -40,7 +40,7 @@ def anybody_alive(ram: Ram) -> bool:
 
 @rule
 def zap_legal(ram: Ram) -> bool:
-    """Whether a superzap in the next tick would start and could kill somebody.
+    """Return whether a superzap in the next tick would start and could kill somebody.
 
     The machine would also accept one with nobody alive, and waste it: that is ruled out here.
     """
@@ -55,7 +55,7 @@ def zap_legal(ram: Ram) -> bool:
 
 @rule
 def needs_no_input(ram: Ram) -> bool:
-    """Whether the next tick is one of those that ``skip_idle`` plays by itself.
+    """Return whether the next tick is one of those that ``skip_idle`` plays by itself.
 
     These are the ticks of a dead player, and the states that only lead from one stretch of play
     to the next.  In two of those (pause, level entry) the machine would let a living player move,

@@ -91,7 +91,7 @@ class CodeCache(_Cache):
         return _is_empty(self._version)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function for the arguments ``sig``; None if there is none that is whole."""
+        """Return the compiled function for the arguments ``sig``; None if no whole one is kept."""
         target_context.refresh()
         name, key = self._address(sig, target_context.codegen())
         for root in _roots():
@@ -125,22 +125,22 @@ class CodeCache(_Cache):
         )
 
     def enable(self) -> None:
-        """Nothing: it is always in use."""
+        """Do nothing: the cache is always in use."""
 
     def disable(self) -> None:
-        """Nothing: it is always in use."""
+        """Do nothing: the cache is always in use."""
 
     def flush(self) -> None:
-        """Nothing: code of other sources is never found."""
+        """Do nothing: code of other sources is never found."""
 
     def _address(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
-        """Name of the file, and what it is for."""
+        """Return the name of the file, and what it is for."""
         key = str((self._made_by, str(sig), codegen.magic_tuple())).encode()
         return f"{self._function}-{hashlib.sha256(key).hexdigest()[:24]}.nbc", key
 
 
 def _roots() -> Iterator[Path]:
-    """Folders of the cache: what the user chose, or the user's cache folder; and a temporary one.
+    """Return the cache folders: the one chosen, or the user's, and a temporary one.
 
     The second is for where the first cannot be written.  There is none without a user or a place.
     """
@@ -195,7 +195,7 @@ def _seal(key: bytes, payload: bytes | memoryview) -> bytes:
 
 
 def _read(path: Path, key: bytes) -> memoryview | None:
-    """What was kept in ``path`` for ``key``; None if nothing was, or it is not to be trusted."""
+    """Return what ``path`` holds for ``key``; None if nothing, or nothing to be trusted."""
     try:
         # A pipe, which nobody writes to, is not waited for.
         with open(os.open(path, _READING), "rb") as file:
@@ -218,7 +218,7 @@ def _read(path: Path, key: bytes) -> memoryview | None:
 
 
 def _is_private(info: os.stat_result) -> bool:
-    """Whether a file is one that only this user, or root, can have written."""
+    """Return whether a file is one that only this user, or root, can have written."""
     if not stat.S_ISREG(info.st_mode):
         return False
     if sys.platform == "win32":

@@ -105,7 +105,7 @@ def kernel(function: F) -> F:
 
 
 def sum_kernel(function: F) -> F:
-    """A ``kernel`` whose sums may be taken in any order, which lets them run on vectors.
+    """Return a ``kernel`` whose sums may be taken in any order, which lets them run on vectors.
 
     A product and a sum may also be rounded once instead of twice.  The last bits are the same in
     every run on one machine, but not on every machine: not for the game.  Infinities and NaN stay
@@ -136,7 +136,7 @@ clear: Callable[[Any], None] = cast(Any, intrinsic(_clear))
 
 
 def _folders(function: Callable[..., Any]) -> frozenset[Path]:
-    """Those of everything that a kernel may have been built from, with all below them."""
+    """Return the folders of everything that a kernel may have been built from."""
     rules = [each for each in function.__globals__.values() if isinstance(each, CPUDispatcher)]
     sources = [function, *(rule.py_func for rule in rules)]
     found = frozenset(Path(inspect.getfile(each)).resolve().parent for each in sources)
@@ -149,7 +149,7 @@ def _folders(function: Callable[..., Any]) -> frozenset[Path]:
 
 
 def _subpackage(function: Callable[..., Any]) -> Path:
-    """The folder of ``tempest_agent.X`` for what is defined in it, else that of its own file."""
+    """Return the folder of ``tempest_agent.X`` that defines ``function``, else its file's."""
     parts = function.__module__.split(".")
     package = sys.modules.get(".".join(parts[:2]))
     if parts[0] == "tempest_agent" and hasattr(package, "__path__"):
@@ -168,7 +168,7 @@ def _digest(folders: frozenset[Path]) -> str:
 
 @functools.cache
 def _contents(folder: Path) -> bytes:
-    """A digest of the sources in ``folder``."""
+    """Return a digest of the sources in ``folder``."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         if file.suffix in {".py", ".json"}:

@@ -65,7 +65,7 @@ AVOIDER:          AIM REVERSE FLIP!  b: HALT MOVE FLIP SKIP0 GOTO b
 
 
 def assemble(text: str) -> tuple[NDArray[np.uint8], list[int], dict[str, int]]:
-    """Bytes of the programs in ``text``, the address of each step, and that of each label."""
+    """Return the code of the programs in ``text``, and the addresses of steps and labels."""
     starts: dict[str, int] = {}
     steps: list[int] = []
     code: list[int | tuple[str, str]] = []

@@ -65,7 +65,7 @@ class MameMachine:
         return self._finalizer.alive
 
     def fileno(self) -> int:
-        """File descriptor that becomes readable with the next tick."""
+        """Return the file descriptor that becomes readable with the next tick."""
         return self._process.images
 
     @property
@@ -95,7 +95,7 @@ class MameMachine:
             raise self.fail("it does not read its commands")
 
     def receive(self) -> Frame | None:
-        """The tick at which it has arrived, or ``None`` while that is incomplete.
+        """Return the tick at which it has arrived, or ``None`` while that is incomplete.
 
         Raises ``MachineError``, and ``MameError`` for a MAME that is too old.
         """
@@ -125,7 +125,7 @@ class MameMachine:
         self._finalizer()
 
     def abandon(self) -> None:
-        """In a forked child: the machine belongs to the parent."""
+        """Forget the machine in a forked child: it belongs to the parent."""
         if self._finalizer.detach() is not None:
             self._process.abandon()
 

@@ -94,7 +94,7 @@ class MameBatch(GameBatch):
         return [each.pid if each is not None and each.alive else None for each in self._machines]
 
     def clone(self, games: NDArray[np.int64] | list[int] | None = None) -> NDArray[np.uint8]:
-        """Not to be had of the real machine: raises ``MameError``."""
+        """Raise ``MameError``: not supported on the real machine."""
         raise MameError(
             "the real machine's state cannot be cloned; use the simulator (backend='sim')"
         )
@@ -102,13 +102,13 @@ class MameBatch(GameBatch):
     def restore(
         self, states: NDArray[np.uint8], games: NDArray[np.int64] | list[int] | None = None
     ) -> None:
-        """Not to be had of the real machine: raises ``MameError``."""
+        """Raise ``MameError``: not supported on the real machine."""
         raise MameError(
             "the real machine's state cannot be restored; use the simulator (backend='sim')"
         )
 
     def snapshot(self) -> NDArray[np.uint8]:
-        """Images, streams and records of all games, for ``leave_at``; not the machines' states."""
+        """Return images, streams and records of all games, for ``leave_at``; not machine states."""
         return super().clone()
 
     def leave_at(self, snapshot: NDArray[np.uint8]) -> None:
@@ -129,7 +129,7 @@ class MameBatch(GameBatch):
         self._machines = [None] * self.num_games
 
     def frame(self, at: int) -> Frame:
-        """The tick at which game ``at``'s machine stands."""
+        """Return the tick at which game ``at``'s machine stands."""
         machine = self._playing_machine(at)
         if machine.frame is None:
             raise MachineError("it does not stand at a tick", machine.phase)
@@ -208,7 +208,7 @@ class MameBatch(GameBatch):
         self.games["step_death"][resting] = NO_CAUSE
 
     def _play_step(self, at: int, spin: int, buttons: int, _frame: Frame) -> Dialogue[None]:
-        """One step of game ``at``: the same rules as ``game_step.play_step``."""
+        """Return one step of game ``at``: the same rules as ``game_step.play_step``."""
         bookkeeping.start_step(self.games, at)
         record = self.games[at]
         spin = max(-SPINNER_MAX, min(SPINNER_MAX, spin))
@@ -276,10 +276,10 @@ class MameBatch(GameBatch):
         moment, self.moments[at] = int(self.moments[at]), DRAWN
         stream = 0
         if self._simulated_bytes:
-            bookkeeping.prepare_simulated_game(self.ram, self.streams, at, self._options)
+            bookkeeping.prepare_simulated_game(self.ram, self.streams, at, self._switches)
             stream = int(self.streams["state"][at])
         else:
-            chance = int(bookkeeping.prepare_game(self.ram, self.streams, at, self._options))
+            chance = int(bookkeeping.prepare_game(self.ram, self.streams, at, self._switches))
             moment = chance % protocol.RANDOM_CYCLE if moment == DRAWN else moment
         return NewGame(self._images[at].copy(), moment, stream)
 
@@ -297,7 +297,7 @@ class MameBatch(GameBatch):
         return machine
 
     def _new_machine(self) -> MameMachine:
-        return MameMachine(self.machine, self._found_set(), switches(self._options[0]))
+        return MameMachine(self.machine, self._found_set(), switches(self._switches[0]))
 
     def _found_set(self) -> str:
         if self.rom_set is None:

@@ -103,7 +103,7 @@ class MameOptions:
 
 
 def find_mame(chosen: str | Path | None) -> Path:
-    """The MAME executable; ``MameError`` where there is none."""
+    """Return the MAME executable; ``MameError`` where there is none."""
     places = os.pathsep.join([os.environ.get("PATH", os.defpath), *_USUAL_FOLDERS])
     found = shutil.which(os.path.expanduser(chosen or "mame"), path=places)
     if found is not None:

@@ -46,7 +46,7 @@ class Words:
         return bool(part)
 
     def lines(self) -> list[str]:
-        """What has been heard last."""
+        """Return what has been heard last."""
         return self._kept.decode(errors="backslashreplace").splitlines()
 
     def close(self) -> None:
@@ -57,7 +57,7 @@ class Words:
 
 
 def ask(command: Sequence[str], folder: Path, seconds: float) -> str:
-    """What ``command`` prints, started in ``folder``, which is its home.
+    """Return what ``command`` prints, started in ``folder``, which is its home.
 
     Ends it after ``seconds``, or where it prints far too much.  Raises ``MameError`` where it
     cannot be run or takes too long.

@@ -152,7 +152,7 @@ class MameProcess:
         self._let_watcher_go()
 
     def abandon(self) -> None:
-        """In a forked child: let go of the parent's machine without touching it."""
+        """Close the parent's pipes in a forked child, without touching its machine."""
         self._close_pipes()
         self._let_watcher_go()
         self._process.returncode = self._watcher.returncode = 0

@@ -136,7 +136,7 @@ def _command(letter: bytes, payload: bytes = b"") -> bytes:
 
 
 def split(commands: bytes) -> list[tuple[bytes, bytes]]:
-    """Letters and payloads of ``commands``, in their order."""
+    """Return the letters and payloads of ``commands``, in their order."""
     found: list[tuple[bytes, bytes]] = []
     at = 0
     while at < len(commands):

@@ -76,7 +76,7 @@ class Recorder:
         self._recording = state != m.STATE_HIGH_SCORE_CHECK
 
     def arrays(self, meta: dict[str, Any]) -> dict[str, NDArray[Any]]:
-        """The arrays of the recording; ``meta`` goes into it as JSON."""
+        """Return the arrays of the recording; ``meta`` goes into it as JSON."""
         count = len(self.logs)
         tick = np.repeat(np.arange(count), [len(log) for log in self.logs])
         log = np.concatenate([np.zeros(0, ENTRY_DTYPE), *self.logs])
@@ -132,7 +132,7 @@ def _obey(image: NDArray[np.uint8], commands: bytes) -> tuple[int, int, bool]:
 def _first_read(
     log: NDArray[np.void], tick: NDArray[np.int64], chosen: NDArray[np.bool_], count: int
 ) -> NDArray[np.int16]:
-    """Value of each tick's first chosen entry; ``NOT_READ`` where there is none."""
+    """Return the value of each tick's first chosen entry; ``NOT_READ`` where there is none."""
     values = np.full(count, NOT_READ, np.int16)
     ticks, first = np.unique(tick[chosen], return_index=True)
     values[ticks] = log["value"][chosen][first]
@@ -146,7 +146,7 @@ def _offsets(tick: NDArray[np.int64], count: int) -> NDArray[np.uint32]:
 def _interrupts(
     log: NDArray[np.void], tick: NDArray[np.int64], count: int
 ) -> dict[str, NDArray[Any]]:
-    """When the interrupts of each tick came, and what they read from the ports."""
+    """Return when the interrupts of each tick came, and what they read from the ports."""
     inside = log["kind"] == b"I"
     began = np.flatnonzero(inside & (log["address"] == POT_1))
     ports: dict[str, NDArray[Any]] = {
@@ -181,7 +181,7 @@ class RecordingBatch(MameBatch):
         self.version = ""
 
     def _new_machine(self) -> MameMachine:
-        setup = switches(self._options[0]) + protocol.keep_log(True)
+        setup = switches(self._switches[0]) + protocol.keep_log(True)
         machine = MameMachine(self.machine, self._found_set(), setup)
 
         def hear(frame: Frame, commands: bytes) -> None:

@@ -148,7 +148,7 @@ def _require_target(path: Path) -> None:
 
 
 def _require_space(part: Path) -> None:
-    """The encoder does not tell why it cannot write; a plain file does.
+    """Write a plain file first: it tells why writing fails, the encoder does not.
 
     The encoder then writes into this file, and not through a link that somebody has put there.
     """
@@ -166,7 +166,7 @@ def _require_space(part: Path) -> None:
 
 
 def _is_complete(path: Path, frames: int) -> bool:
-    """Whether the film has so many frames, the last one included.
+    """Return whether the film has so many frames, the last one included.
 
     The encoder goes on in silence where the disk is full, so the file itself has to be asked.
     """

@@ -49,7 +49,7 @@ _NO_ACTORS = frozenset(
 
 
 def image_cells(ram: Any) -> NDArray[np.uint8]:
-    """The 2,048 bytes of an image given as a record, a 0-d array of one, or bytes.
+    """Return the 2,048 bytes of an image given as a record, a 0-d array of one, or bytes.
 
     Raises:
         ValueError: ``ram`` is not one image.
@@ -94,7 +94,7 @@ class Renderer:
         self._texts = height >= _LEGIBLE_HEIGHT
 
     def draw(self, ram: Any, score: int | None = None) -> NDArray[np.uint8]:
-        """The picture of one image, a new uint8 array of shape (height, width, 3), RGB.
+        """Return the picture of one image, a new uint8 array of shape (height, width, 3), RGB.
 
         Args:
             ram: one ``RAM_DTYPE`` record or its 2,048 bytes.
@@ -166,7 +166,7 @@ class Glow:
 
 
 def grayscale(rgb: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Grey picture (height, width) of an RGB picture (height, width, 3).
+    """Return the grey picture (height, width) of an RGB picture (height, width, 3).
 
     The three colours count almost alike.  With the usual luma weights the blue well of the
     first sixteen levels would have a tenth of full brightness and be lost to an observer.

@@ -92,7 +92,7 @@ class Budget:
                 )
 
     def record(self) -> NDArray[np.void]:
-        """The budget for compiled code: an array of one BUDGET_DTYPE record, shape ``(1,)``."""
+        """Return the budget for compiled code, an array of one BUDGET_DTYPE record, ``(1,)``."""
         record = np.zeros(1, BUDGET_DTYPE)
         for name, value in asdict(self).items():
             record[name] = value
@@ -104,7 +104,7 @@ assert [field.name for field in fields(Budget)] == list(BUDGET_DTYPE.names or ()
 
 @rule
 def steer(ram: Ram, lane: int) -> int:
-    """Knob counts towards the middle of ``lane``, the shorter way round a closed well."""
+    """Return the counts towards the middle of ``lane``, the shorter way round a closed well."""
     place = rim_position(ram)
     apart = lane - (place >> 4)
     if ram.well_open == 0:

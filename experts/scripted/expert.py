@@ -144,12 +144,12 @@ class ScriptedExpert:
         pending: PendingInputs | None = None,
         games: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
-        """One decision for each of N games; see ``Teacher.act``."""
+        """Return one decision for each of N games; see ``Teacher.act``."""
         check_rows(ram, games)
         return self._decide(ram, check_pending(ram, pending), np.zeros(1, PLAN_DTYPE))
 
     def explain(self, ram: NDArray[np.void]) -> NDArray[np.void]:
-        """The whole plan for one image of shape ``(1,)``: danger table, lane values, decision.
+        """Return the plan for one image ``(1,)``: danger table, lane values, decision.
 
         Returns:
             One PLAN_DTYPE record, shape ``(1,)``.
@@ -160,14 +160,14 @@ class ScriptedExpert:
         return plan
 
     def reset(self, mask: NDArray[np.bool_] | None = None) -> None:
-        """Nothing to forget."""
+        """Do nothing: there is no memory."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing to remember."""
+        """Return an empty dictionary: there is no memory."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Nothing to go on from."""
+        """Do nothing: there is no memory."""
 
     def _decide(
         self, ram: NDArray[np.void], pending: PendingInputs, plan: NDArray[np.void]

@@ -58,7 +58,7 @@ def forecast_walker(ram: Ram, slot: int, danger: Any) -> None:
 
 @rule
 def straight_ticks(ram: Ram, slot: int) -> int:
-    """For how many ticks a climbing enemy is sure to stay in its lane."""
+    """Return for how many ticks a climbing enemy is sure to stay in its lane."""
     address = int64(ram.enemy_script_pc[slot])
     if STRAIGHT <= address < STRAIGHT_END:
         return HORIZON

@@ -17,8 +17,8 @@ from tempest_agent.envs.machine.memory import (
     STATE_LEVEL_ENTRY,
     STATE_WARP,
 )
-from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import new_streams
+from tempest_agent.envs.machine.switches import Switches
 from tempest_agent.experts import ScriptedExpert
 from tempest_agent.experts.scripted.decision import LETHAL
 
@@ -32,7 +32,7 @@ STRAIGHT = 0x09
 def scene(level: int = 1, lane: int = LANE) -> NDArray[np.void]:
     """An empty well with the player in the middle of ``lane``, and enemies still waiting."""
     ram = np.zeros(1, RAM_DTYPE)
-    start_batch(ram, new_streams([np.random.SeedSequence(0)]), Options(start_level=level).record())
+    start_batch(ram, new_streams([np.random.SeedSequence(0)]), Switches(start_level=level).record())
     ram["queue_depth"] = 0
     ram["queue_count"] = 9
     ram["spike_depth"] = 0
