@@ -1,8 +1,8 @@
-"""ZIP archives (``.npz``, ``.pt``) of others: what they unpack to is known before it is read.
+"""Foreign ZIP archives (``.npz``, ``.pt``): their unpacked size is known before they are read.
 
-A small file may declare, or hide, far more than there is memory for.  So the sizes in the archive's
-directory are compared with what its kind of file can need, arrays with the sizes of their entries,
-and nothing is read beyond them.
+A small file may declare, or hide, more than memory holds.  So the sizes in the archive's directory
+are compared with what its kind of file can need, arrays with the sizes of their entries, and
+nothing is read beyond them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .messages import shown
 
 MOST_ENTRIES = 100_000
 DEFLATED = 1100
-"""No data deflate to less than about one part in so many."""
+"""Greatest compression ratio of deflate, about."""
 
 UNREADABLE = (OSError, EOFError, ValueError, LookupError, NotImplementedError, RuntimeError,
               zipfile.BadZipFile, zlib.error)  # fmt: skip
-"""What reading a damaged archive ends in, depending on which of its bytes are wrong."""
+"""Exceptions of reading a damaged archive, depending on the wrong bytes."""
 
 _KINDS = "biufU"
 """Numbers and text: ``dtype.kind`` of arrays that may be read."""
@@ -32,7 +32,7 @@ _PIECE = 1 << 20
 
 
 class ArchiveError(ValueError):
-    """An archive that is not read, for a reason in one line without the file's name."""
+    """An archive that is refused; the message is one line without the file's name."""
 
 
 def sizes(archive: zipfile.ZipFile, *, packed: bool = True) -> dict[str, int]:
@@ -71,7 +71,7 @@ def sizes(archive: zipfile.ZipFile, *, packed: bool = True) -> dict[str, int]:
 def read_arrays(
     path: str | Path, largest: Mapping[str, int], together: int
 ) -> dict[str, NDArray[Any]]:
-    """Return the arrays of an ``.npz`` that ``largest`` names; others are passed over, unread.
+    """Return the arrays of an ``.npz`` that ``largest`` names; others are skipped.
 
     Args:
         path: of the file.

@@ -1,4 +1,4 @@
-"""Checks of single options: the value fits, or a ``ValueError`` says in one line what would."""
+"""Checks of single options: ``ValueError`` says in one line what would fit."""
 
 from __future__ import annotations
 

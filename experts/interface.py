@@ -53,7 +53,7 @@ class Teacher(Protocol):
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what ``state_dict`` gave."""
+        """Continue from ``state_dict()``."""
         ...
 
 

@@ -86,7 +86,7 @@ class Novice:
       below 0.85 the phase of pulsars.
 
     Each game has a random stream of its own and remembers its fire button, so the same seed and
-    the same images give the same play, whatever other games run beside it.
+    the same images give the same play, independent of other games beside it.
     """
 
     def __init__(self, level: float, seed: int = 0, name: str | None = None) -> None:
@@ -150,7 +150,7 @@ class Novice:
         return {"streams": self._streams["state"].copy(), "held": self._held.copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what ``state_dict`` gave; ``ValueError`` for anything else."""
+        """Continue from ``state_dict()``; ``ValueError`` for anything else."""
         streams, held = np.asarray(state["streams"], np.uint64), np.array(state["held"], np.uint8)
         if streams.ndim != 1 or held.shape != streams.shape:
             raise ValueError(

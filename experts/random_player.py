@@ -42,7 +42,7 @@ class RandomPlayer:
         return spins, (fire * FIRE + zap * ZAP).astype(np.uint8)
 
     def reset(self, mask: NDArray[np.bool_] | None = None) -> None:
-        """Start the generator anew if all games are reset; single games have no memory."""
+        """Restart the generator if all games are reset; single games have no memory."""
         if mask is None:
             self._random = np.random.default_rng(self._seed)
 
@@ -51,5 +51,5 @@ class RandomPlayer:
         return {"random": self._random.bit_generator.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what ``state_dict`` gave."""
+        """Continue from ``state_dict()``."""
         self._random.bit_generator.state = state["random"]

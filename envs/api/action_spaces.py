@@ -68,7 +68,7 @@ class ActionForm(ABC):
 
     @abstractmethod
     def decode(self, actions: Any, num_games: int) -> Controls:
-        """Return the controls of a batch of actions; ``ValueError`` if they do not fit the space."""
+        """Return the controls of a batch of actions; ``ValueError`` unless they fit the space."""
 
     def parts(self, actions: Any) -> tuple[Any, Any] | None:
         """Return buttons and spinner of hybrid actions, unchecked: compiled code checks them."""

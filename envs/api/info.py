@@ -18,9 +18,9 @@ _CAUSES = np.array(DEATH_CAUSES, object)
 
 
 def describe_games(games: NDArray[np.void], ram: NDArray[np.void]) -> dict[str, NDArray[Any]]:
-    """Return what ``info`` always says, one entry per game.
+    """Return what every ``info`` holds, one entry per game.
 
-    ``score`` (goes on beyond 999,999), ``level`` (1-99), ``lives`` (the one in play included),
+    ``score`` (continues beyond 999,999), ``level`` (1-99), ``lives`` (the one in play included),
     ``ticks`` of the game so far, ``deaths`` so far, ``idle_ticks`` of this step, ``death_cause``
     of a life lost in this step or ``""``, ``executed_spin`` (counts a tick) and
     ``executed_buttons`` (fire + 2*zap) as the machine got them in this step, and

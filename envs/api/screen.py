@@ -26,7 +26,7 @@ def window_possible() -> bool:
 
 
 class Screen:
-    """Makes its renderer and its window when they are first needed, and anew after pickling."""
+    """Creates its renderer and window on first use, also after pickling."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width = width

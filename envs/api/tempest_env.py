@@ -65,7 +65,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
         self._rewards = Rewards(self.options.reward, 1)
         self._screen = Screen(*self.options.render_size)
         if not window_possible():
-            # Offer what this machine has; the class goes on naming both modes.
+            # Offer what this machine has; the class keeps naming both modes.
             self.metadata = {**self.metadata, "render_modes": ["rgb_array"]}
         if render_mode == "human":
             self._screen.open_window()
@@ -74,9 +74,9 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Begin a new game.
+        """Start a new game.
 
-        With ``seed`` the game's random stream starts anew; without, it goes on.
+        With ``seed`` the random stream restarts; without, it continues.
         """
         check_reset_options(options, ())
         check_seed(seed)
@@ -88,7 +88,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
         return self.observe(), self._info()
 
     def step(self, action: Any) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
-        """Play one step; ``ValueError`` where ``action`` is not of the action space's form."""
+        """Play one step; ``ValueError`` if ``action`` does not fit the action space."""
         spin, buttons = self._form.decode(self._form.single(action), 1)
         points, terminated, truncated = self.batch.step(spin, buttons)
         rewards, parts = self._rewards.step(
@@ -125,7 +125,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
             )
         if not state.startswith(_STATE_HEAD):
             raise ValueError(
-                "state begins with other bytes than those of this version's clone_state(): "
+                "state does not start like a clone_state() of this version: "
                 "clone it again with the installed version"
             )
         body = np.frombuffer(state, np.uint8, offset=len(_STATE_HEAD))

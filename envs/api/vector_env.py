@@ -117,7 +117,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Begin new games.
+        """Start new games.
 
         ``seed``: ``s`` gives game ``i`` the seed ``s + i``; a list gives each its own.
         ``options={"reset_mask": mask}``: only where the bool array ``mask`` is True.
@@ -144,7 +144,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
     ) -> tuple[
         NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
     ]:
-        """Play one step of every game; ``ValueError`` where ``actions`` do not fit the space."""
+        """Play one step of every game; ``ValueError`` if ``actions`` do not fit the space."""
         waiting = self._over
         if waiting is not None and self.autoreset_mode == AutoresetMode.DISABLED:
             raise RuntimeError(
@@ -160,7 +160,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         info = made.info.copy()
         rewards, terminated, truncated = made.returned
         rewards, terminated, truncated = rewards.view(), terminated.view(), truncated.view()
-        # Games that are over take no part in this, whatever their action.
+        # Games that are over are not played, for any action.
         parts, happened = self._form.parts(actions), REFUSED
         if parts is not None and batch.play_actions is not None:
             try:
@@ -239,7 +239,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         renewed = ended if self.autoreset_mode == AutoresetMode.SAME_STEP else None
         rewards, parts = self._reward_parts(renewed)
         if waiting is not None:
-            self._begin_anew(waiting, out)
+            self._reset_finished(waiting, out)
             for values in (rewards, *parts.values()):
                 values[waiting] = 0.0
             ended = _some(batch.terminated | batch.truncated)
@@ -270,7 +270,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
             self._rewards.begin(batch.ram, renewed)
         return made
 
-    def _begin_anew(self, waiting: NDArray[np.bool_], out: StepOutput) -> None:
+    def _reset_finished(self, waiting: NDArray[np.bool_], out: StepOutput) -> None:
         """Reset games that were over: this step is their first (next-step autoreset)."""
         self.batch.reset(waiting)
         self.batch.fill(out, waiting)

@@ -45,7 +45,7 @@ def move(ram: Ram, source: Source, slot: int) -> bool:
 
 @rule
 def add_speed(ram: Ram, slot: int, speed_kind: int, sign: int) -> int:
-    """Add (or subtract) a kind's speed to depth and fraction; the new depth."""
+    """Add (or subtract) a kind's speed to depth and fraction; return the new depth."""
     speed = (int64(ram.speed_int[speed_kind]) << 8) | int64(ram.speed_frac[speed_kind])
     depth = (int64(ram.enemy_depth[slot]) << 8) | int64(ram.enemy_depth_frac[slot])
     depth = (depth + sign * speed) & 0xFFFF
@@ -56,7 +56,7 @@ def add_speed(ram: Ram, slot: int, speed_kind: int, sign: int) -> int:
 
 @rule
 def rise(ram: Ram, source: Source, slot: int, speed_kind: int) -> bool:
-    """Return one step towards the rim at the speed of ``speed_kind``; True where a tanker split."""
+    """Climb one step at the speed of ``speed_kind``; return True if a tanker split."""
     depth = add_speed(ram, slot, speed_kind, 1)
     if depth <= int64(ram.player_depth):
         arrive_at_rim(ram, slot)
@@ -83,7 +83,7 @@ def sink(ram: Ram, slot: int, speed_kind: int) -> None:
 
 @rule
 def arrive_at_rim(ram: Ram, slot: int) -> None:
-    """Turn an enemy that has climbed to the player's depth into what it is there."""
+    """Let an enemy that reached the player's depth walk the rim, or send it back down."""
     ram.enemy_depth[slot] = ram.player_depth
     kind = int64(ram.enemy_kind[slot])
     if (kind & KIND_MASK) == PULSAR and ram.queue_count != 0:
@@ -128,7 +128,7 @@ def grow_spike(ram: Ram, source: Source, slot: int) -> int:
 
 @rule
 def hop(ram: Ram, source: Source, slot: int) -> int:
-    """Return a spiker at the bottom changes to the lane with the shortest spike."""
+    """Move a spiker at the bottom to the lane with the shortest spike; return the status flag."""
     lane = draw(source, 0xA031) & 0x0F
     best = int64(0)
     best_lane = lane

@@ -57,7 +57,7 @@ def destroy_enemy(ram: Ram, source: Source, slot: int) -> None:
         split_tanker(ram, source, slot)
     else:
         remove_enemy(ram, slot)
-    # The machine looks the points up after the split, from whoever stands in the slot then.
+    # The machine looks the points up after the split, from the enemy in the slot then.
     add_points(ram, _POINTS[int64(ram.enemy_kind[slot]) & KIND_MASK])
 
 

@@ -101,7 +101,7 @@ def level_select(ram: Ram, source: Source) -> None:
 
 @rule
 def count_down(ram: Ram) -> bool:
-    """Return one tick of the clock; True when it has run out."""
+    """Count down by one tick; return True when the time is up."""
     if ram.select_second_timer > 0:
         ram.select_second_timer -= 1
         return False

@@ -1,8 +1,8 @@
 """Which images the rules can play on: those whose cells lead to no place outside a table.
 
-The machine reads its tables at whatever place a byte of RAM names.  Beyond a table it finds other
-parts of its ROM and RAM, which are not among the rules here.  So an image from outside, where any
-byte may stand, is looked at once; the rules then keep these cells within their limits.
+The machine reads its tables at any place that a byte of RAM names.  Beyond a table it finds other
+parts of its ROM and RAM, which are not among the rules here.  So a foreign image, which may hold
+any bytes, is checked once; the rules then keep these cells within their limits.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tempest_agent.envs.machine.memory import Ram
 from tempest_agent.envs.machine.programs import IS_STEP
 
 from .explosions import BOOM_GRAB
+from .superzapper import ZAPS_PER_WAVE
 
 PLAYED_STATES = (
     m.STATE_NEW_GAME,
@@ -30,13 +31,12 @@ PLAYED_STATES = (
     m.STATE_NEW_LIFE_2,
     m.STATE_WARP,
 )
-"""Game states that the rules carry on."""
+"""Game states that the rules cover."""
 
 IS_PLAYED: NDArray[np.bool_] = np.isin(np.arange(256), PLAYED_STATES)
 
 MOST_WAITING = int(t.WAVES[:, :, t.W_QUEUE].max())
 CARGO_MAX = 3
-ZAPS_MAX = 2
 
 _AT = {cell.name: cell.address for cell in m.CELLS}
 _GAME_STATE, _NEXT_STATE, _PLAYER_UP = _AT["game_state"], _AT["next_state"], _AT["player_up"]
@@ -64,7 +64,7 @@ def misfit(ram: Ram) -> int:
         return _START_BONUS
     if ram.select_top_index > t.LAST_ENTRY:
         return _SELECT_TOP
-    if ram.zap_uses > ZAPS_MAX:
+    if ram.zap_uses > ZAPS_PER_WAVE:
         return _ZAP_USES
     if ram.queue_count > MOST_WAITING:
         return _QUEUE_COUNT
@@ -85,7 +85,7 @@ def misfit(ram: Ram) -> int:
 
 @rule
 def _misfit_in_well(ram: Ram) -> int:
-    """Return the same for what lives in the slots; what an empty slot holds does not matter."""
+    """Return the same for the slots; what an empty slot holds does not matter."""
     for slot in range(m.ENEMY_SLOTS):
         if ram.enemy_depth[slot] != 0:
             if (ram.enemy_kind[slot] & m.KIND_MASK) > m.FUSEBALL:

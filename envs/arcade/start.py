@@ -24,7 +24,7 @@ ONE_COIN_ONE_CREDIT = 0x02
 def set_up_game(ram: Ram, source: Source, switches: Any) -> None:
     """Clear ``ram`` and leave it where the level of a game with ``switches`` has been chosen.
 
-    ``switches`` is a record of ``SWITCHES_DTYPE``.  The next tick is that of the first new life
+    ``switches`` is a record of ``SWITCHES_DTYPE``.  The next tick starts the first life
     (state 02).
     """
     clear(ram)

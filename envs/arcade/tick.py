@@ -1,6 +1,6 @@
 """One game tick, the unit of all rules: 27.34 of them are a second on the machine.
 
-``tick(ram, source)`` carries one RAM image on by one tick.  The tick's controls must be in the
+``tick(ram, source)`` advances one RAM image by one tick.  The tick's controls must be in the
 image already (``inputs.set_inputs``); ``source`` gives the random bytes.
 """
 

@@ -85,16 +85,16 @@ class GameBatch:
     the step's action: each tick puts in the input chosen that many ticks before.
 
     ``skip_idle``: when a tick of the step leaves the game where the next tick needs no decision,
-    the step goes on by itself, with spinner and buttons at rest, until a decision is needed or
+    the step continues by itself, with spinner and buttons at rest, until a decision is needed or
     the game ends; the rest of ``frame_skip`` is dropped.  Such ticks are those of a dead player
-    and those between two stretches of play (pause, end of life, new life, end of wave, level
+    and those between two phases of play (pause, end of life, new life, end of wave, level
     entry).  The game is exactly the one that actions at rest would have made;
     ``games["step_idle_ticks"]`` counts the ticks.
 
     A game ends (``terminated``) when the machine reaches its high-score check.  At ``max_ticks``
     or ``max_steps`` it is ``truncated``, unless the last life is already lost: then it is
     terminated.  Without ``autoreset`` a finished game stays as it is, its flag stays set and its
-    points are 0, until it is reset; with it a new game begins within the same step.
+    points are 0, until it is reset; with it a new game starts within the same step.
 
     The games are the machine's, byte for byte, with one exception: where it would count more
     nymphs than its 64 places hold (hard setting, levels 96 to 99) and the level could never end,
@@ -142,16 +142,16 @@ class GameBatch:
 
         Returns what ``happened``.  Where these are no actions nothing is played, and it returns
         ``REFUSED`` or, for other types of arrays than the action space's, raises ``TypeError``.
-        After a step of many games whatever Python does is dear; here it does little.  ``None``
+        After a step of many games everything in Python is slow; this does little of it.  ``None``
         before the first ``step``, and where there is no such way.  Like ``step_job()`` it is good
         only as long as the batch.
         """
         self._started = False
 
     def reset(self, mask: NDArray[np.bool_] | None = None, seeds: Seeds | None = None) -> None:
-        """Begin new games where ``mask`` (default: everywhere) is set.
+        """Start new games where ``mask`` (default: everywhere) is set.
 
-        ``seeds``: see ``seeds.streams_for``; ``None`` goes on with each game's random stream, and
+        ``seeds``: see ``seeds.streams_for``; ``None`` continues each game's random stream, and
         draws one from the operating system the first time.
         """
         if mask is None:
@@ -194,7 +194,7 @@ class GameBatch:
         if spin.dtype != np.int8 or buttons.dtype != np.uint8:
             raise TypeError(
                 f"spin is {spin.dtype} and buttons {buttons.dtype}: int8 and uint8 are needed; "
-                "actions.py converts the environment's actions"
+                "api/action_spaces.py converts the environment's actions"
             )
         happened = self._play(spin, buttons, out)
         if happened == REFUSED:
@@ -206,7 +206,7 @@ class GameBatch:
         return self.points, self.terminated, self.truncated
 
     def set_start_levels(self, levels: Sequence[int]) -> None:
-        """Let games that begin from now on draw one entry of ``levels``, with equal chances."""
+        """Let new games draw one entry of ``levels``, with equal chances."""
         self.settings = replace(self.settings, start_level=list(levels))
         self._switches = self.settings.records()
         if self._job is not None:
@@ -241,10 +241,10 @@ class GameBatch:
     def restore(
         self, states: NDArray[np.uint8], games: NDArray[np.int64] | list[int] | None = None
     ) -> None:
-        """Put ``states`` from ``clone()`` of any batch back into the chosen games.
+        """Restore ``states`` from ``clone()`` of any batch into the chosen games.
 
-        The flags of the last step are cleared, the observation is written anew.  Raises
-        ``ValueError`` where ``states`` does not fit ``games`` or holds what no game has, such as a
+        The flags of the last step are cleared, the observation is rewritten.  Raises
+        ``ValueError`` if ``states`` does not fit ``games`` or holds what no game has, such as a
         byte that leads the rules out of a table; the games are then unchanged.
         """
         chosen = np.arange(self.num_games) if games is None else np.asarray(games, np.int64)

@@ -46,7 +46,7 @@ GAME_DTYPE = np.dtype(
 )
 """What the machine does not keep in its RAM about one game.
 
-``score`` goes on beyond 999,999 (``wraps`` counts the wraps).  ``ticks``, ``steps``,
+``score`` continues beyond 999,999 (``wraps`` counts the wraps).  ``ticks``, ``steps``,
 ``idle_ticks`` and ``deaths`` (by cause) count from the start of the game; ``points``,
 ``step_idle_ticks``, ``step_deaths``, ``step_death`` (the last cause or -1) and the executed inputs
 are those of the last step.  ``pending_*`` are inputs that have not taken effect yet, the next one

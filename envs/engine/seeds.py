@@ -1,4 +1,4 @@
-"""One random stream per game from whatever the user gave as a seed."""
+"""One random stream per game, from any form of seed."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def new_job(
 ) -> NDArray[np.int64]:
     """Return a job of ``arrays`` (``RAM`` to ``TRUNCATED``) and ``constants`` (from ``TOTAL``).
 
-    It holds addresses: whoever keeps the job has to keep the arrays as well.
+    It holds addresses: the owner of the job has to keep the arrays alive.
     """
     job = np.zeros(COUNTERS + (2 * threads + 2) * LINE, np.int64)
     for place, array in enumerate(arrays):

@@ -1,4 +1,4 @@
-"""What Python calls to step, begin and show the games of a batch."""
+"""The kernels that Python calls to step, reset and observe the games of a batch."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def step_games(
     rewards: NDArray[np.float64],
     scale: float,
 ) -> int:
-    """Return one step of the games of ``job``; what happened, bits of ``NOTED``, ``ENDED``, ...
+    """Play one step of the games of ``job``; return what happened (``NOTED``, ``ENDED``, ...).
 
     ``spin`` and ``buttons`` are what the step puts in.  When ``acting`` they are written first
     from hybrid actions, ``pairs`` and ``turns``; where these are none, the answer is ``REFUSED``
@@ -229,7 +229,7 @@ _lock = threading.Lock()
 def prepare_steps() -> None:
     """Compile ``step_games``, or find it on disk; from now on it takes arrays of its types alone.
 
-    For others it raises ``TypeError``, where Numba would compile it anew, for most of a minute.
+    For others it raises ``TypeError``, where Numba would compile for most of a minute.
     """
     compiled: Any = step_games
     wanted = tuple(map(numba.typeof, (np.empty(0, np.int64), 0, *NOTHING)))

@@ -27,10 +27,10 @@ def write_floats(codes: NDArray[np.int8], out: NDArray[np.float32]) -> None:
 
 @rule
 def expect_floats(out: NDArray[np.float32], part: int) -> None:
-    """Begin to bring third ``part`` (0-2) of ``out`` into the cache, before it is written.
+    """Prefetch third ``part`` (0-2) of ``out`` before it is written.
 
     Many games' floats fit no cache.  Asked for in parts while a game is played, they are there
-    in time; all at once they would hold up whatever else is read.
+    in time; all at once they would delay all other reads.
     """
     third = len(out) // (3 * _FLOATS_PER_LINE) + 1
     first = part * third * _FLOATS_PER_LINE

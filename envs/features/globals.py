@@ -1,6 +1,6 @@
 """What the observation tells of the whole game: player, level, clocks, crowd, pending inputs.
 
-Each part is written from index ``g`` on, and tells where the next one begins.
+Each function writes its part from index ``g`` on and returns where the next one starts.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from .layout import MAX_INPUT_DELAY
 _PROGRAM_STARTS = np.array(
     [P_STRAIGHT, P_STEP8_FLIP, P_SPIRAL, P_SPIRAL_ALTERNATE, P_SPIKE_RIDER, P_AVOIDER], np.int64
 )
-"""In the order of ``feature_layout.PROGRAM_NAMES``."""
+"""In the order of ``layout.PROGRAM_NAMES``."""
 
 _FIRE_CHANCE = np.array([127, 16, 8, 3, 1], np.int64)
 """Chance of an enemy's shot by the number of shots in flight: 1, 32, 16, 6 and 1 in 256."""
@@ -151,7 +151,7 @@ def write_clocks(ram: Ram, out: NDArray[np.int8], g: int) -> int:
 
 @rule
 def write_crowd(ram: Ram, out: NDArray[np.int8], g: int) -> int:
-    """Return how many there are: nymphs, enemies, walkers, explosions, spikes."""
+    """Write how many there are: nymphs, enemies, walkers, explosions, spikes."""
     queue = int64(ram.queue_count)
     out[g] = share(queue, 16)
     out[g + 1] = share(queue, 64)

@@ -131,7 +131,7 @@ store: Callable[[Any, int, int], None] = cast(Any, intrinsic(_store))
 """``store(counters, index, value)``: set an entry of an int64 array, after all written before."""
 
 array_at: Callable[[int, Any, Any], Any] = cast(Any, intrinsic(_array_at))
-"""``array_at(address, shape, dtype)``: the array, contiguous in C's order, that begins there."""
+"""``array_at(address, shape, dtype)``: the C-contiguous array there."""
 
 bits_of: Callable[[float], int] = cast(Any, intrinsic(_bits_of))
 """``bits_of(value)``: a float64's bits as an int64."""
@@ -140,4 +140,4 @@ float_of: Callable[[int], float] = cast(Any, intrinsic(_float_of))
 """``float_of(bits)``: the float64 of these bits."""
 
 prefetch: Callable[[Any, int], None] = cast(Any, intrinsic(_prefetch))
-"""``prefetch(array, index)``: an entry will be written soon; begin to bring its cache line."""
+"""``prefetch(array, index)``: fetch the cache line of an entry that will be written soon."""

@@ -1,6 +1,6 @@
 """The enemies' movement programs: a small language of the machine's, assembled from text.
 
-An enemy runs its program until HALT; the next tick goes on behind it.  ``CODE`` holds the
+An enemy runs its program until HALT; the next tick continues behind it.  ``CODE`` holds the
 programs one after the other from address 0x00, so that the program counters in RAM are the
 machine's own.
 """

@@ -1,4 +1,4 @@
-"""The operator's switches and the start of a game: what may be chosen before the first tick."""
+"""The operator's switches, and the level that a game starts at."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SWITCHES_DTYPE = np.dtype(
         ("start_bonus_index", "u1"),
     ]
 )
-"""One game's options as compiled code takes them."""
+"""One game's switches as compiled code takes them."""
 
 LEVEL_MIN, LEVEL_MAX = 1, 99
 LIVES = (2, 3, 4, 5)

@@ -163,7 +163,7 @@ class MameMachine:
         if hello.protocol != protocol.PROTOCOL:
             raise self.fail(
                 f"its bridge speaks protocol {hello.protocol}, this program {protocol.PROTOCOL}: "
-                "install tempest-agent anew"
+                "reinstall tempest-agent"
             )
         self.send(self._setup + protocol.carry_on())
 
@@ -173,7 +173,7 @@ def converse(
 ) -> dict[MameMachine, T | MachineError]:
     """Hold one dialogue with each machine, all at the same time.
 
-    A dialogue begins with the tick at which its machine stands.  Returns each one's result, or
+    A dialogue starts with the tick at which its machine stands.  Returns each one's result, or
     the failure that ended it; the others are not touched by that.  Any other exception ends the
     machines that were on their way, whose answers nobody would read.
     """
@@ -189,7 +189,7 @@ def converse(
 
 
 class _Conversations(Generic[T]):
-    """Dialogues under way: ``running`` ones (``None`` where not begun), and ``results``."""
+    """Running dialogues: ``running`` ones (``None`` if not started), and ``results``."""
 
     def __init__(self, work: Mapping[MameMachine, Callable[[Frame], Dialogue[T]]]) -> None:
         self.results: dict[MameMachine, T | MachineError] = {}
@@ -200,7 +200,7 @@ class _Conversations(Generic[T]):
         self._words: dict[int, MameMachine] = {}
 
     def hold(self) -> None:
-        """Go on until every dialogue has ended."""
+        """Run until every dialogue has ended."""
         for machine in list(self.running):
             if not machine.alive:
                 self._finish(machine, MachineError("it has already ended", machine.phase))

@@ -63,7 +63,7 @@ class GameStarter:
 
     The first game goes from power-on through attract mode and the start button to the level
     select, where the machine's state is saved.  Later ones load that state.  A state that does
-    not bring the machine back to the last byte is not used again: then games begin from attract
+    not bring the machine back to the last byte is not used again: then games start from attract
     mode, as the first one did.
     """
 
@@ -108,12 +108,12 @@ class GameStarter:
             if frame.ram[GAME_STATE] == m.STATE_PLAY:
                 return frame
             frame = yield protocol.go()
-        raise MachineError(f"play has not begun; {_where(frame)}", "starting a game")
+        raise MachineError(f"play has not started; {_where(frame)}", "starting a game")
 
 
 def _reach_level_select(frame: Frame) -> Dialogue[Frame]:
     """Insert a coin, press start, and play the level select's first ticks."""
-    # Whatever goes on is broken off: attract mode takes over, as it does after a game.
+    # A running game is broken off: attract mode follows, as after any game.
     cells = [(MODE_FLAGS, 0), (GAME_STATE, m.STATE_HIGH_SCORES)]
     if frame.ram[MODE_FLAGS] & _RUNNING == 0:
         cells = []

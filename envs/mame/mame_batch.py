@@ -52,11 +52,11 @@ class MameBatch(GameBatch):
       ``moments`` (int64, below ``protocol.RANDOM_CYCLE``) may name it for the next games instead.
     * States cannot be cloned.
     * A machine that fails ends its game as ``truncated`` (status ``LOST``): the record and the
-      image are those before the lost step.  A warning tells, ``failures`` keeps the reasons, the
-      other games go on, and the next game there gets a new process.  After ``max_restarts``
+      image are those before the lost step.  A warning is issued, ``failures`` keeps the reasons,
+      the other games continue, and the next game there gets a new process.  After ``max_restarts``
       failures in a row without a finished game the last one is raised.
 
-    Raises ``MameError`` where MAME or its ROMs are not there (at the first ``reset``), and
+    Raises ``MameError`` if MAME or its ROMs are missing (at the first ``reset``), and
     ``MachineError``.
     """
 
@@ -75,7 +75,7 @@ class MameBatch(GameBatch):
         self._max_ticks = int(self.settings.max_ticks or NEVER)
         self._max_steps = int(self.settings.max_steps or NEVER)
         self.rom_set: str | None = None
-        """MAME's name of the ROM set that is played, once a game has begun."""
+        """MAME's name of the ROM set that is played, once a game has started."""
         self.moments = np.full(num_games, DRAWN, np.int64)
         self._simulated_bytes = machine.random_bytes == "simulator"
         self._machines: list[MameMachine | None] = [None] * num_games
@@ -112,9 +112,9 @@ class MameBatch(GameBatch):
         return super().clone()
 
     def leave_at(self, snapshot: NDArray[np.uint8]) -> None:
-        """Show the games of ``snapshot``, as a run left them; their machines are gone.
+        """Show the games of ``snapshot`` as a run left them; their machines are gone.
 
-        The next step is lost (status ``LOST``), and new games begin after it.
+        The next step is lost (status ``LOST``), and new games start after it.
         """
         states = check_states(snapshot, self.num_games)
         self.close()
@@ -167,7 +167,7 @@ class MameBatch(GameBatch):
             self.games["points"] = 0
         running = np.flatnonzero(self.games["status"] == RUNNING).tolist()
         images_before, records_before = self._images.copy(), self._records.copy()
-        # Not a new machine where one has ended: that would not stand in the game.
+        # No new machine in place of an ended one: it would not be in the middle of the game.
         work = {
             self._playing_machine(at): partial(self._play_step, at, int(spin[at]), int(buttons[at]))
             for at in running
@@ -208,7 +208,7 @@ class MameBatch(GameBatch):
         self.games["step_death"][resting] = NO_CAUSE
 
     def _play_step(self, at: int, spin: int, buttons: int, _frame: Frame) -> Dialogue[None]:
-        """Return one step of game ``at``: the same rules as ``game_step.play_step``."""
+        """Play one step of game ``at`` by the same rules as ``game_step.play_step``."""
         bookkeeping.start_step(self.games, at)
         record = self.games[at]
         spin = max(-SPINNER_MAX, min(SPINNER_MAX, spin))
@@ -293,7 +293,7 @@ class MameBatch(GameBatch):
     def _playing_machine(self, at: int) -> MameMachine:
         machine = self._machines[at]
         if machine is None:
-            raise RuntimeError("step() after close(): reset() starts the machines anew")
+            raise RuntimeError("step() after close(): reset() starts new machines")
         return machine
 
     def _new_machine(self) -> MameMachine:

@@ -46,8 +46,8 @@ class MameOptions:
     game's speed.
 
     ``start_timeout`` and ``answer_timeout``: seconds until a MAME that does not answer counts as
-    hanging.  ``max_restarts``: how often in a row a failed MAME is started anew.
-    ``save_states``: begin games from a save state, or (``False``) by a new start from attract mode.
+    hanging.  ``max_restarts``: how often in a row a failed MAME is restarted.
+    ``save_states``: start games from a save state, or (``False``) by a new start from attract mode.
     """
 
     rom_path: str | Path

@@ -35,7 +35,7 @@ _EXIT = {
     5: "it ended with status 5: it does not know the game",
     -signal.SIGSEGV: "it crashed (SIGSEGV)",
     -signal.SIGABRT: "it crashed (SIGABRT)",
-    -signal.SIGKILL: "it was killed (SIGKILL: by hand, or for want of memory)",
+    -signal.SIGKILL: "it was killed (SIGKILL: by hand, or out of memory)",
     -signal.SIGTERM: "it was ended from outside (SIGTERM)",
     -signal.SIGPIPE: "it lost its pipe (SIGPIPE)",
 }

@@ -1,4 +1,4 @@
-"""The bridge's language: what MAME sends at every tick, and what it is told.
+"""The bridge's language: what MAME sends at every tick, and the commands it takes.
 
 Out of MAME come messages ``"TPST" kind length payload`` (length u32, little endian):
 
@@ -9,7 +9,7 @@ Out of MAME come messages ``"TPST" kind length payload`` (length u32, little end
 * ``E``: a text, and MAME ends.
 
 Into MAME go commands ``letter length payload`` (length u16).  It obeys them in order until one of
-the two that let it go on to its next tick: ``go`` (with controls for this tick) or ``carry_on``.
+the two that let it continue to its next tick: ``go`` (with controls for this tick) or ``carry_on``.
 """
 
 from __future__ import annotations
@@ -147,13 +147,13 @@ def split(commands: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def go(spin: int = 0, fire: bool = False, zap: bool = False) -> bytes:
-    """Go on with these controls in this very tick; they are those of ``inputs.set_inputs``."""
+    """Continue with these controls in this very tick, as ``inputs.set_inputs`` puts them."""
     held = BUTTON_FIRE * fire | BUTTON_ZAP * zap
     return _command(b"G", bytes([spin & 0xFF, held, BUTTON_ZAP * zap]))
 
 
 def carry_on() -> bytes:
-    """Go on, with the controls left alone."""
+    """Continue, with the controls left alone."""
     return _command(b"C")
 
 

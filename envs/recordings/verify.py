@@ -1,7 +1,7 @@
 """Recordings of the real machine against the simulator: tick by tick, and free-running.
 
-Tick by tick, each recorded image is carried on by one tick and compared with the next recorded
-one.  Free-running, the simulator starts from a game's first image and gets nothing but controls
+Tick by tick, each recorded image is advanced by one tick and compared with the next recorded
+one.  Free-running, the simulator starts from a game's first image and is given only controls
 and random bytes.
 """
 
@@ -108,7 +108,7 @@ def _compare_ticks(
 ) -> int:
     """Compare every wanted tick; ``found[t]`` is the first differing address, -1 exact.
 
-    -2 stands for a difference in the random reads alone.  With ``free`` the simulator goes on
+    -2 stands for a difference in the random reads alone.  With ``free`` the simulator continues
     from its own image and the comparison ends at the first difference.
     Returns the number of ticks compared.
     """
@@ -196,7 +196,7 @@ def _mismatch(recording: Recording, tick_: int, address: int) -> dict[str, Any]:
 
 
 def verify_recording(recording: Recording) -> dict[str, Any]:
-    """Compare one recording; the same keys as ``verify_files``."""
+    """Compare one recording; return the keys of ``verify_files``."""
     wanted = recording.in_game
     wanted[-1] = False
     _, found, _ = _run(recording, wanted, free=False)

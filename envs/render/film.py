@@ -17,7 +17,7 @@ from .renderer import FRAMES_PER_SECOND
 
 _CODEC = "mp4v"
 
-# Read by OpenCV when it first uses FFmpeg: a failure is told here, in one line.
+# Read by OpenCV when it first uses FFmpeg: a failure is reported here, in one line.
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 
@@ -168,7 +168,7 @@ def _require_space(part: Path) -> None:
 def _is_complete(path: Path, frames: int) -> bool:
     """Return whether the film has so many frames, the last one included.
 
-    The encoder goes on in silence where the disk is full, so the file itself has to be asked.
+    The encoder continues silently on a full disk, so the file itself is read.
     """
     with _quiet_opencv():
         film = cv2.VideoCapture(str(path))

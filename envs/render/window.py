@@ -59,7 +59,7 @@ class Window:
         return self._open
 
     def show(self, frame: NDArray[np.uint8]) -> int:
-        """Show one RGB frame, wait until the next is due, and return the key pressed or -1.
+        """Show one RGB frame, wait for the time of the next, and return the key pressed or -1.
 
         The key is OpenCV's code (the character's for letters).  A caller that is too slow is
         not punished by a wait, and does not rush afterwards to catch up.

@@ -258,7 +258,7 @@ class Planner:
         return {name: self._held[name].copy() for name in HELD_DTYPE.names or ()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what ``state_dict`` gave; ``ValueError`` for anything else."""
+        """Continue from ``state_dict()``; ``ValueError`` for anything else."""
         held = np.zeros(np.shape(state["left"]), HELD_DTYPE)
         for name, (low, high) in _HELD_LIMITS.items():
             values = np.asarray(state[name], np.int64)

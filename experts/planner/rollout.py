@@ -26,7 +26,7 @@ LONGEST = 1000
 """Most ticks and futures that a planner can be given."""
 
 FOLLOW_EXPERT = -1
-"""In place of a target lane: the scripted expert decides every tick of the rollout."""
+"""Instead of a target lane: the scripted expert decides every tick of the rollout."""
 
 BUDGET_DTYPE = np.dtype(
     [
@@ -63,7 +63,7 @@ class Budget:
     streams: int = 2
     """Random futures that each plan is judged by; all plans meet the same ones."""
     every: int = 1
-    """Ticks between two decisions; in between the plan that was chosen goes on."""
+    """Ticks between two decisions; in between the chosen plan continues."""
     fire_choices: int = 1
     """1: fire is held on the way; 2: every lane is tried without firing as well."""
     follows_expert: bool = True
@@ -128,8 +128,8 @@ def roll_plan(
     """Play ``future`` on by one plan, in place, and return what it earned.
 
     The plan: go to ``lane`` and stay, with fire held if ``fires``; or ``FOLLOW_EXPERT``.  It ends
-    at the horizon, at the player's death, or when the wave is over.  The sum is that of the
-    points, discounted by tick, less the cost of a death.
+    at the horizon, at the player's death, or when the wave is over.  The sum is the points,
+    discounted by tick, less the cost of a death.
     """
     value = 0.0
     worth = 1.0

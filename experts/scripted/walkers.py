@@ -31,7 +31,7 @@ GRAB_TICKS = 4
 
 @rule
 def forecast_walker(ram: Ram, slot: int, danger: Any) -> None:
-    """Mark the grabs of a rim walker: it goes on in its direction and is never aimed again."""
+    """Mark the grabs of a rim walker: it keeps its direction and is never aimed again."""
     open_well = ram.well_open != 0
     steps = max(int64(ram.rim_flip_steps), 1)
     kind = int64(ram.enemy_kind[slot])
