@@ -1,4 +1,4 @@
-"""What all teachers have in common."""
+"""The interface of all teachers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Teacher(Protocol):
 
         Args:
             ram: RAM images before the tick, RAM_DTYPE records of shape ``(N,)``.  Only read.
-            pending: inputs that will act before this decision does, where there is a delay.
+            pending: inputs that will act before this decision does, if there is a delay.
             games: which of the player's games the rows are, shape ``(N,)``; 0 to N - 1 if left
                 out.  Matters to players with a memory only.
 

@@ -81,7 +81,7 @@ class Novice:
     """The expert's rules on a dial from 0 (inattentive and ignorant) to 1 (nearly the expert).
 
     * Attention: it looks in a share of the ticks only, 15 % at level 0 and all at level 1;
-      in between the knob rests and the fire button stays as it was.
+      in the others the knob rests and the fire button stays as it was.
     * Knowledge: below 0.25 it does not see enemy shots coming, below 0.6 fuseballs,
       below 0.85 the phase of pulsars.
 
@@ -137,7 +137,7 @@ class Novice:
         return spins, buttons
 
     def reset(self, mask: NDArray[np.bool_] | None = None) -> None:
-        """Let go of the button in the games of ``mask``; without one, start again from the seed."""
+        """Release the button in the games of ``mask``; without one, restart from the seed."""
         if mask is None:
             self._streams = np.zeros(0, STREAM_DTYPE)
             self._held = np.zeros(0, np.uint8)

@@ -1,4 +1,4 @@
-"""A player without eyes: the baseline that every other is measured against."""
+"""A player that sees nothing: the baseline for every other."""
 
 from __future__ import annotations
 

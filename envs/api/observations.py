@@ -25,7 +25,7 @@ class Observation(ABC):
 
 
 class FeatureObservation(Observation):
-    """The player-centred numbers of ``feature_layout``."""
+    """The player-centred numbers of ``features.layout``."""
 
     def __init__(self) -> None:
         self.space = spaces.Box(-1.0, 1.0, (NUM_FEATURES,), np.float32)

@@ -43,7 +43,7 @@ class Screen:
         return self._renderer.draw(ram, score)
 
     def open_window(self) -> None:
-        """Open the window; ``DisplayUnavailable`` says in one line what to do if it cannot."""
+        """Open the window; raise ``DisplayUnavailable``, one line with the fix, if it cannot."""
         if self._window is None:
             from tempest_agent.envs.render.window import Window
 

@@ -120,7 +120,7 @@ def _find_misfits(ram: NDArray[np.void], wanted: NDArray[np.bool_]) -> int:
 def find_misfit(ram: NDArray[np.void], wanted: NDArray[np.bool_]) -> tuple[int, str] | None:
     """Return the number of the first image that the rules cannot play, and what is wrong.
 
-    Only images where ``wanted`` is set are looked at; ``None`` where all of them are playable.
+    Only images where ``wanted`` is set are checked; ``None`` if all of them are playable.
     """
     found = _find_misfits(ram, wanted)
     if found < 0:

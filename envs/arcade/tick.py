@@ -18,7 +18,7 @@ from .states import end_life, end_wave, level_entry, new_life, new_life_2, pause
 from .warp import warp
 
 BUTTONS_UNSEEN = 0x80
-"""buttons_latched bit 7: no state routine has looked at the buttons in this tick."""
+"""buttons_latched bit 7: no state routine has read the buttons in this tick."""
 
 
 @rule

@@ -1,6 +1,6 @@
 """``GameBatch``: many games side by side in compiled code.
 
-The engine under both forms of the environment, the collector and the evaluator.
+The engine of both environments, of training and of evaluation.
 """
 
 from __future__ import annotations
@@ -73,13 +73,12 @@ class GameBatch:
     * ``ram``: ``RAM_DTYPE``; ``streams``: ``STREAM_DTYPE``; ``games``: ``GAME_DTYPE``;
     * ``codes``: int8 ``(num_games, NUM_FEATURES)``, the observation (``observe=True`` only);
     * ``points`` int32, ``terminated`` bool, ``truncated`` bool of the last step;
-      ``happened``, an int, tells of the last ``step()`` with bits of ``NOTED`` and ``ENDED``
-      whether it is worth looking;
+      ``happened``, an int of the last ``step()``: the bits ``NOTED`` and ``ENDED``;
     * with ``autoreset``: ``last_ram``, ``last_games``, ``last_codes``, the end of each game's
       last finished episode, valid where the last step returned terminated or truncated.
 
     A step puts in the action and plays ``frame_skip`` ticks; the spinner counts are put in at
-    every one of them.  A superzap that could not start or has nobody to kill is not put in; what
+    every one of them.  A superzap that could not start or would kill nobody is not put in; what
     was put in is in ``games["executed_spin"]`` (first tick) and ``games["executed_buttons"]``
     (fire of the first tick, the zap of any).  With ``input_delay`` these are older inputs than
     the step's action: each tick puts in the input chosen that many ticks before.
@@ -143,7 +142,7 @@ class GameBatch:
         Returns what ``happened``.  Where these are no actions nothing is played, and it returns
         ``REFUSED`` or, for other types of arrays than the action space's, raises ``TypeError``.
         After a step of many games everything in Python is slow; this does little of it.  ``None``
-        before the first ``step``, and where there is no such way.  Like ``step_job()`` it is good
+        before the first ``step``, and on backends without it.  Like ``step_job()`` it is valid
         only as long as the batch.
         """
         self._started = False

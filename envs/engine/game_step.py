@@ -44,7 +44,7 @@ GAME_DTYPE = np.dtype(
         ("status", "u1"),
     ]
 )
-"""What the machine does not keep in its RAM about one game.
+"""Facts of one game that the machine does not keep in its RAM.
 
 ``score`` continues beyond 999,999 (``wraps`` counts the wraps).  ``ticks``, ``steps``,
 ``idle_ticks`` and ``deaths`` (by cause) count from the start of the game; ``points``,
@@ -57,12 +57,12 @@ Game: TypeAlias = Any
 """A record of GAME_DTYPE inside compiled code."""
 
 IDLE_LIMIT = 2000
-"""More ticks than lie between any two decisions; only a hand-made image could need more."""
+"""More ticks than lie between any two decisions; only a made-up image could need more."""
 
 
 @rule
 def choose_switches(stream: Source, switches: NDArray[np.void]) -> int:
-    """Return the index of the start level that a new game gets, drawn where there are several."""
+    """Return the index of the start level of a new game, drawn if there are several."""
     if len(switches) == 1:
         return 0
     number = (draw(stream, 0) * 256 + draw(stream, 0)) * 256 + draw(stream, 0)
@@ -100,7 +100,7 @@ def begin_game(ram: Ram, stream: Source, game: Game, switches: NDArray[np.void])
 
 @rule
 def begin_step(game: Game) -> None:
-    """Clear what the record says about a single step, and count one."""
+    """Clear the record's fields of a single step, and count one step."""
     game.points = 0
     game.step_idle_ticks = 0
     game.step_deaths = 0
@@ -110,7 +110,7 @@ def begin_step(game: Game) -> None:
 
 @rule
 def take_inputs(ram: Ram, game: Game, spin: int, buttons: int, input_delay: int) -> None:
-    """Decide what the machine gets in this tick, and note it as executed."""
+    """Decide the machine's inputs of this tick, and record them as executed."""
     if input_delay > 0:
         late_spin = game.pending_spin
         late_buttons = game.pending_buttons
@@ -236,7 +236,7 @@ def play_step(
 
 @rule
 def rest_game(game: Game) -> None:
-    """Write into the record of a finished game that nothing happened in this step."""
+    """Write into a finished game's record that nothing happened in this step."""
     game.points = 0
     game.step_idle_ticks = 0
     game.step_deaths = 0

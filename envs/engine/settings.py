@@ -1,4 +1,4 @@
-"""What a user may choose about the games of an environment, checked before anything runs."""
+"""Settings of the games of an environment, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ StartLevel: TypeAlias = int | Sequence[int]
 
 LARGEST_LIMIT = 2**62 - 1
 MOST_TICKS = 1_000_000
-"""Of one action: ten hours of play, longer than a game lasts that nobody plays."""
+"""Of one action: ten hours of play, longer than an unattended game lasts."""
 MOST_LEVELS = 10_000
 """Entries of a list of start levels."""
 
@@ -77,7 +77,7 @@ class GameSettings:
         if len(levels) > MOST_LEVELS:
             raise ValueError(
                 f"start_level={shown(self.start_level)} names more than {MOST_LEVELS:,} levels: "
-                "name each as often as its share asks for"
+                "name each in proportion to its share"
             )
         return [
             Switches(level, self.lives, self.bonus_life, self.difficulty, self.start_bonus)

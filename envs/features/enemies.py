@@ -1,4 +1,4 @@
-"""What the observation tells of the enemies: each is written into the lanes that it concerns."""
+"""The observation of the enemies: each is written into the lanes that it concerns."""
 
 from __future__ import annotations
 

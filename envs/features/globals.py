@@ -1,4 +1,4 @@
-"""What the observation tells of the whole game: player, level, clocks, crowd, pending inputs.
+"""The observation of the whole game: player, level, clocks, crowd, pending inputs.
 
 Each function writes its part from index ``g`` on and returns where the next one starts.
 """

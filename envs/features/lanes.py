@@ -1,4 +1,4 @@
-"""What the observation tells of a lane besides its enemies: its shape, spike, shots and nymphs."""
+"""The observation of a lane besides its enemies: its shape, spike, shots and nymphs."""
 
 from __future__ import annotations
 

@@ -40,9 +40,9 @@ def anybody_alive(ram: Ram) -> bool:
 
 @rule
 def zap_legal(ram: Ram) -> bool:
-    """Return whether a superzap in the next tick would start and could kill somebody.
+    """Return whether a superzap in the next tick would start and could kill an enemy.
 
-    The machine would also accept one with nobody alive, and waste it: that is ruled out here.
+    The machine would also accept, and waste, one with no enemy alive: that is ruled out here.
     """
     return bool(
         ram.game_state == STATE_PLAY

@@ -177,7 +177,7 @@ def _is_empty(version: str) -> bool:
 @functools.cache
 def _note_use(folder: Path) -> None:
     """Set a folder's time to now, its last use."""
-    with contextlib.suppress(OSError):  # It may be somebody else's, or read-only.
+    with contextlib.suppress(OSError):  # It may be another user's, or read-only.
         os.utime(folder)
 
 
@@ -197,7 +197,7 @@ def _seal(key: bytes, payload: bytes | memoryview) -> bytes:
 def _read(path: Path, key: bytes) -> memoryview | None:
     """Return what ``path`` holds for ``key``; None if nothing, or nothing to be trusted."""
     try:
-        # A pipe, which nobody writes to, is not waited for.
+        # A pipe without a writer is not waited for.
         with open(os.open(path, _READING), "rb") as file:
             info = os.fstat(file.fileno())
             if not _is_private(info):

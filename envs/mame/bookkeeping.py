@@ -1,4 +1,4 @@
-"""Between two ticks of the real machine: what the simulator's step does around its own tick."""
+"""Steps on the real machine: what the simulator's step does around its tick."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def start_record(images: NDArray[np.void], games: NDArray[np.void], at: int) -> 
 
 @kernel
 def start_step(games: NDArray[np.void], at: int) -> None:
-    """Clear what game ``at``'s record says about a single step."""
+    """Clear the single-step fields of game ``at``'s record."""
     begin_step(games[at])
 
 

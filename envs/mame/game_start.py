@@ -31,7 +31,7 @@ _POWER_ON_TICKS = 1000
 _START_TICKS = 60
 """More ticks than lie between the start button and the level select, or a choice and play."""
 _SCREEN_TICKS = 3
-"""Ticks after which the level select has been drawn, which puts right what attract mode left."""
+"""Ticks after which the level select has been drawn, which corrects what attract mode left."""
 
 
 @dataclass(frozen=True)

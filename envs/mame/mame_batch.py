@@ -43,7 +43,7 @@ class MachineLostWarning(RuntimeWarning):
 
 
 class MameBatch(GameBatch):
-    """``num_games`` games, each on a MAME process of its own, stepped together.
+    """``num_games`` games, each on its own MAME process, stepped together.
 
     Arrays and methods are those of ``GameBatch``, with these differences:
 
@@ -136,9 +136,9 @@ class MameBatch(GameBatch):
         return machine.frame
 
     def command(self, at: int, commands: bytes, seconds: float | None = None) -> Frame:
-        """Give game ``at``'s machine ``commands`` by hand; the game is no longer a fair one.
+        """Send ``commands`` to game ``at``'s machine; the game is no longer a fair one.
 
-        ``seconds``: until the next tick must be there.  Raises ``MachineError``.
+        ``seconds``: limit for the next tick.  Raises ``MachineError``.
         """
 
         def say(_frame: Frame) -> Dialogue[Frame]:
@@ -201,7 +201,7 @@ class MameBatch(GameBatch):
         return NOTED * bool(noted.any()) | ENDED * bool(over.any())
 
     def _rest_records(self) -> None:
-        """Clear what the records of finished games say about a single step."""
+        """Clear the single-step fields of finished games' records."""
         resting = self.games["status"] != RUNNING
         for name in ("points", "step_idle_ticks", "step_deaths"):
             self.games[name][resting] = 0

@@ -1,4 +1,4 @@
-"""What may be chosen about the machine itself, checked before MAME is started."""
+"""Options of the machine itself, checked before MAME is started."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class MameOptions:
 
 
 def find_mame(chosen: str | Path | None) -> Path:
-    """Return the MAME executable; ``MameError`` where there is none."""
+    """Return the MAME executable; ``MameError`` if there is none."""
     places = os.pathsep.join([os.environ.get("PATH", os.defpath), *_USUAL_FOLDERS])
     found = shutil.which(os.path.expanduser(chosen or "mame"), path=places)
     if found is not None:

@@ -59,7 +59,7 @@ class ProtocolError(ValueError):
 
 @dataclass(frozen=True)
 class Hello:
-    """The bridge's first words."""
+    """The bridge's first message."""
 
     protocol: int
     version: str
@@ -78,7 +78,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Trouble:
-    """The bridge gave up, and why."""
+    """The bridge gave up; ``text`` says why."""
 
     text: str
 
@@ -87,7 +87,7 @@ Message: TypeAlias = Hello | Frame | Trouble
 
 T = TypeVar("T")
 Dialogue: TypeAlias = Generator[bytes, Frame, T]
-"""A conversation with one machine: yields the next commands, gets the tick that they lead to."""
+"""A conversation with one machine: yields commands, receives the tick that they lead to."""
 
 
 def parse(buffer: bytearray) -> Message | None:

@@ -1,4 +1,4 @@
-"""Which ROM set a folder holds: MAME itself is asked, by what is in the files."""
+"""Which ROM set a folder holds: MAME itself is asked, by the files' content."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ def _places(rom_path: str | Path) -> list[Path]:
 def find_rom_set(options: MameOptions) -> str:
     """Return MAME's name of the set in ``options.rom_path`` that is to be played.
 
-    MAME compares names and checksums with its own list.  Raises ``MameError`` where there is no
-    MAME, where no set is complete, and, with ``strict_roms``, where a file differs.
+    MAME compares names and checksums with its own list.  Raises ``MameError`` if there is no
+    MAME, if no set is complete, and, with ``strict_roms``, if a file differs.
     """
     executable = find_mame(options.mame_path)
     home = make_home(options.rom_path)

@@ -150,7 +150,7 @@ def _require_target(path: Path) -> None:
 def _require_space(part: Path) -> None:
     """Write a plain file first: it tells why writing fails, the encoder does not.
 
-    The encoder then writes into this file, and not through a link that somebody has put there.
+    The encoder then writes into this file, and not through a link put there.
     """
     try:
         part.unlink(missing_ok=True)

@@ -118,7 +118,7 @@ def pulsar_lanes(ram: Ram) -> list[tuple[int, bool]]:
 def draw_well(canvas: Canvas, ram: Ram, camera: Camera, well: Well, in_play: bool) -> None:
     """Draw sixteen spokes, the rim and the bottom; what lies off the screen is left out.
 
-    Out of play nobody colours a spoke or covers the rim.
+    Out of play no spoke is coloured and nothing covers the rim.
     """
     rim = camera.project(well.x, well.z, rim_depth(camera))
     bottom = camera.project(well.x, well.z, BOTTOM_DEPTH)

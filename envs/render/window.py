@@ -1,4 +1,4 @@
-"""A window that shows frames at game speed, where there is a display to show them on."""
+"""A window that shows frames at game speed, if there is a display."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _ESCAPE = 27
 _RECORD = "or use --record FILE.mp4"
 
 WINDOW_RECIPE = "pip install opencv-python --force-reinstall --no-deps"
-"""Puts an OpenCV with windows over the headless one, which stays installed in pip's books.
+"""Puts an OpenCV with windows over the headless one, which stays installed for pip.
 
-Without it there, pip would put the headless files back with its next ``install``.
+Without it, pip would restore the headless files at its next ``install``.
 """
 
 
-class DisplayUnavailable(RuntimeError):  # noqa: N818  (a condition, and said so by its name)
-    """There is no display, or this build of OpenCV has no windows; the message says the fix."""
+class DisplayUnavailable(RuntimeError):  # noqa: N818  (the name says the condition)
+    """There is no display, or this build of OpenCV has no windows; the message names the fix."""
 
 
 class Window:
@@ -91,7 +91,7 @@ class Window:
     def _visible(self) -> bool:
         try:
             return bool(cv2.getWindowProperty(self._title, cv2.WND_PROP_VISIBLE) >= 1)
-        except cv2.error:  # What the build with Qt says once its last window is closed.
+        except cv2.error:  # Raised by the build with Qt once its last window is closed.
             return False
 
 

@@ -1,4 +1,4 @@
-"""Rollouts: what a plan earns when a copy of the game is played on with it."""
+"""Rollouts: what a plan earns in a copy of the game."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BudgetRecord: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Budget:
-    """How much a planner computes for one decision, and what its rollouts count.
+    """A planner's computation for one decision, and the values of its rollouts.
 
     A planned decision simulates at most ``(lanes * fire_choices + follows_expert) * horizon *
     streams`` ticks of the game.
@@ -125,7 +125,7 @@ def roll_plan(
     weights: WeightsRecord,
     plan: Plan,
 ) -> float:
-    """Play ``future`` on by one plan, in place, and return what it earned.
+    """Play ``future`` by one plan, in place, and return what it earned.
 
     The plan: go to ``lane`` and stay, with fire held if ``fires``; or ``FOLLOW_EXPERT``.  It ends
     at the horizon, at the player's death, or when the wave is over.  The sum is the points,

@@ -31,7 +31,7 @@ from .targets import value_lanes
 from .weights import Weights, WeightsRecord
 
 ROLLS = 8
-"""Most tries to find a future in which the player lives."""
+"""Most draws of a future in which the player lives."""
 
 
 @rule
@@ -105,8 +105,8 @@ def look_ahead(
 ) -> None:
     """Fill ``scratch[0]`` with ``ram`` run through ``inputs`` of shape ``(delay, 2)``.
 
-    Chance comes from ``source``.  Where it kills the player the dice are cast again a few times:
-    the decision only matters if he lives.  An image that the rules cannot play stays as it is.
+    Chance comes from ``source``.  If it kills the player, it is drawn again a few times: the
+    decision matters only if he lives.  An image that the rules cannot play stays as it is.
     """
     scratch[0] = ram
     if misfit(ram) >= 0:
@@ -125,7 +125,7 @@ def look_ahead(
 class ScriptedExpert:
     """The strong teacher: a pure function of the RAM image and of the inputs under way.
 
-    It knows where each danger will be in the next 16 ticks, goes the best way through them, and
+    It knows where each danger will be in the next 16 ticks, takes the best way through them, and
     fires at what it can hit, with a shot in reserve while an enemy is near the rim.  It never
     reads a game's random stream: with inputs under way it rolls a copy of the game forward on a
     stream of its own.

@@ -1,4 +1,4 @@
-"""What each lane is worth to stand in: the enemies that can be hit from it."""
+"""The value of each lane: the enemies that can be hit from it."""
 
 from __future__ import annotations
 

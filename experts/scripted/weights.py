@@ -1,4 +1,4 @@
-"""What the scripted expert values, and what it knows: every number of its rules in one record."""
+"""Values and knowledge of the scripted expert: every number of its rules in one record."""
 
 from __future__ import annotations
 
