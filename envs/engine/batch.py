@@ -28,6 +28,7 @@ from .settings import GameSettings
 from .state_check import STATE_SIZE, STREAM_END, check_images, check_states
 from .step_job import new_job, set_switches
 from .step_kernels import (
+    ALONE,
     REFUSED,
     fill_output,
     observe_games,
@@ -327,7 +328,7 @@ class GameBatch:
         prepare_steps()
         job = self.step_job()
         if self.num_threads == 1:
-            return partial(step_games, job, 0)
+            return partial(step_games, job, ALONE)
         self._threads = StepThreads(job, self._arrays(), self.num_threads)
         weakref.finalize(self, self._threads.close)
         return self._threads.step

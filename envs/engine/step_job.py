@@ -1,11 +1,10 @@
 """A step's job: all that compiled code works on, as one array of numbers.
 
-A step needs some twenty arrays and ten constants.  Handing them to compiled code one by one costs
-as much as playing ten games, and a thread that waits inside compiled code could not be given them
-at all.  So their addresses and the constants stand in an array that is made once, and only what
-is new in a step is written into it.
+A step needs some twenty arrays and ten constants.  Passing them to compiled code one by one costs
+as much as playing ten games.  So their addresses and the constants stand in an array that is made
+once, and only what is new in a step is written into it.
 
-Behind them stand the counters by which threads share the games, see ``shares``.
+Behind them stand the counters by which threads share the games, see ``work_sharing``.
 """
 
 from __future__ import annotations
@@ -29,18 +28,15 @@ SPIN, BUTTONS, FLOATS, REPORT, ENDS, REWARDS = range(11, 17)
 """Places of the constants."""
 
 FLOATING, REPORTING, ENDING, REWARDING = range(26, 30)
-"""Places of 1 where a step brings ``FLOATS``, ``REPORT``, ``ENDS``, ``REWARDS``, else 0."""
+"""Places of 1 if a step brings ``FLOATS``, ``REPORT``, ``ENDS``, ``REWARDS``, else 0."""
 
 THREADS = 30
 SCALE = 31
 """Place of the reward for a point, the bits of a float."""
 
-HAPPENED = 32
-"""Place of what happened in the step, bits as ``step_games`` returns them."""
-
 COUNTERS = 40
 LINE = 8
-"""A counter has a cache line to itself, so that threads do not take it from each other."""
+"""A counter has a cache line to itself, so that threads do not contend for it."""
 
 
 def new_job(
@@ -50,7 +46,7 @@ def new_job(
 
     It holds addresses: the owner of the job has to keep the arrays alive.
     """
-    job = np.zeros(COUNTERS + (2 * threads + 2) * LINE, np.int64)
+    job = np.zeros(COUNTERS + (threads + 1) * LINE, np.int64)
     for place, array in enumerate(arrays):
         job[place] = address(array)
     job[TOTAL : TOTAL + len(constants)] = constants

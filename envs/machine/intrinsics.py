@@ -33,16 +33,6 @@ def _fetch_add(_context, array, _index, _amount):  # type: ignore[no-untyped-def
     return types.int64(array, types.intp, types.int64), generate
 
 
-def _fetch_or(_context, array, _index, _bits):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        index = context.cast(builder, arguments[1], signature.args[1], types.intp)
-        bits = context.cast(builder, arguments[2], signature.args[2], types.int64)
-        address = _address(context, builder, signature.args[0], arguments[0], index)
-        return builder.atomic_rmw("or", address, bits, "seq_cst")
-
-    return types.int64(array, types.intp, types.int64), generate
-
-
 def _load(_context, array, _index):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         index = context.cast(builder, arguments[1], signature.args[1], types.intp)
@@ -120,9 +110,6 @@ def _prefetch(_context, array, _index):  # type: ignore[no-untyped-def]
 
 fetch_add: Callable[[Any, int, int], int] = cast(Any, intrinsic(_fetch_add))
 """``fetch_add(counters, index, amount)``: add to an entry of an int64 array; returns the former."""
-
-fetch_or: Callable[[Any, int, int], int] = cast(Any, intrinsic(_fetch_or))
-"""``fetch_or(counters, index, bits)``: set bits of an entry of an int64 array."""
 
 load: Callable[[Any, int], int] = cast(Any, intrinsic(_load))
 """``load(counters, index)``: an entry of an int64 array, read anew each time."""
