@@ -12,7 +12,8 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from tempest_agent.envs.checks import check_one_of, check_whole, is_whole
-from tempest_agent.envs.engine.batch import MOST_GAMES, NO_OUTPUT, StepOutput
+from tempest_agent.envs.engine.batch import MOST_GAMES, StepOutput
+from tempest_agent.envs.engine.report import REPORT_SIZE, REPORTED
 from tempest_agent.envs.engine.saved_states import SAVED_SIZE, restore_saved, saved_states
 from tempest_agent.envs.engine.seeds import check_seed, listed_seeds
 from tempest_agent.envs.engine.settings import LARGEST_LIMIT
@@ -23,13 +24,11 @@ from tempest_agent.envs.machine.memory import as_bytes
 
 from .action_spaces import action_form
 from .backend import make_batch
-from .buffers import BufferPool
-from .info import cause_names, describe_games, masked
+from .info import cause_names, describe_games, masked, no_names
 from .observations import observation_of
 from .options import EnvOptions
 from .rewards import REWARD_PARTS, Rewards
 from .screen import Screen
-from .step_outputs import OutputSets
 from .tempest_env import RENDER_FPS, check_reset_options
 
 
@@ -100,13 +99,11 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         self.action_space = self._form.batched(num_envs)
         self.single_observation_space = self._observation.space
         self.observation_space = batch_space(self._observation.space, num_envs)
-        features = self.options.obs_type == "features"
-        self._floats = BufferPool((num_envs, NUM_FEATURES), np.float32) if features else None
         self._rewards = Rewards(self.options.reward, num_envs)
         self._screen = Screen(*self.options.render_size)
         self._next_seed = self.options.seed
-        self._outputs = OutputSets(num_envs)
-        self._scale = float(self.options.reward.reward_scale)
+        self._float_games = num_envs if self.options.obs_type == "features" else 0
+        self._quiet_info = _quiet_info(num_envs)
         self._over: NDArray[np.bool_] | None = None
         """The games that are over since the last step; ``None`` where none is."""
         self._started = False
@@ -151,28 +148,21 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
                 f"games {np.flatnonzero(waiting).tolist()} are over: with autoreset disabled, "
                 "call reset(options={'reset_mask': terminated | truncated}) before the next step"
             )
-        batch = self.batch
-        made = self._outputs.take()
-        floats = NO_OUTPUT.observations if self._floats is None else self._floats.take()
-        out = floats, *made.arrays, self._scale
-        # Before the games are played, not after: they drive all that Python has touched out of the
-        # processor's caches, and bringing it back is most of what a vector step costs.
-        info = made.info.copy()
-        rewards, terminated, truncated = made.returned
-        rewards, terminated, truncated = rewards.view(), terminated.view(), truncated.view()
-        # Games that are over are not played, for any action.
-        parts, happened = self._form.parts(actions), REFUSED
-        if parts is not None and batch.play_actions is not None:
-            try:
-                happened = batch.play_actions(*parts, *out)
-            except TypeError:  # Not the kernel's types of arrays.
-                happened = REFUSED
-        if happened == REFUSED:
-            batch.step(*self._form.decode(actions, self.num_envs), StepOutput(*out))
-            happened = batch.happened
+        out = StepOutput(
+            np.empty((self._float_games, NUM_FEATURES), np.float32),
+            np.empty((self.num_envs, REPORT_SIZE), np.int64),
+            np.empty((2, self.num_envs), np.bool_),
+            np.empty((2, self.num_envs)),
+            float(self.options.reward.reward_scale),
+        )
+        happened = self._play(actions, out)
+        rewards, points = out.rewards
+        terminated, truncated = out.ends
+        info = dict(zip(REPORTED, out.report.T, strict=True))
+        info.update(self._quiet_info, reward_points=points)
         if waiting is not None or happened != 0 or not self._rewards.only_points:
-            rewards = self._add_events(info, StepOutput(*out), happened, waiting)
-        observations = self._observe() if self._floats is None else floats
+            rewards = self._add_events(info, out, happened, waiting)
+        observations = out.observations if self._float_games else self._observe()
         return observations, rewards, terminated, truncated, info
 
     def ram(self) -> NDArray[np.uint8]:
@@ -222,6 +212,19 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
 
     def _no_rewards(self) -> dict[str, NDArray[np.float64]]:
         return {name: np.zeros(self.num_envs) for name in REWARD_PARTS}
+
+    def _play(self, actions: Any, out: StepOutput) -> int:
+        """Play one step of the games that are not over, and fill ``out``; return what happened."""
+        parts = self._form.parts(actions)
+        if parts is not None and self.batch.play_actions is not None:
+            try:
+                happened = self.batch.play_actions(*parts, *out)
+            except TypeError:  # Not the kernel's types of arrays.
+                happened = REFUSED
+            if happened != REFUSED:
+                return happened
+        self.batch.step(*self._form.decode(actions, self.num_envs), out)
+        return self.batch.happened
 
     def _add_events(
         self,
@@ -316,6 +319,16 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
                 "call reset() without a mask first"
             )
         return mask.copy()
+
+
+def _quiet_info(num_envs: int) -> dict[str, NDArray[Any]]:
+    """Return the parts of ``info`` that most steps share, as read-only arrays."""
+    zeros, everywhere = np.zeros(num_envs), np.ones(num_envs, np.bool_)
+    zeros.flags.writeable = everywhere.flags.writeable = False
+    causes = dict.fromkeys(("death_cause", "terminal_cause"), no_names(num_envs))
+    names = (*REPORTED, *causes, *REWARD_PARTS)
+    masks = dict.fromkeys([f"_{name}" for name in names], everywhere)
+    return {**causes, **dict.fromkeys(REWARD_PARTS, zeros), **masks}
 
 
 def _require_memory(num_envs: int) -> None:

@@ -314,7 +314,7 @@ def _vector_and_batch(play: Play) -> tuple[float, float]:
             way = (at + number) % 2
             if way == 0:
                 action = {"buttons": pairs[at].copy(), "spinner": knob[at].copy()}
-                # Nobody holds the last observations: the environment writes the next ones there.
+                # The last observations are freed: the environment's next ones may take their place.
                 observations, out = nothing, NO_OUTPUT
                 began = time.perf_counter()
                 observations = env.step(action)[0]
