@@ -44,13 +44,11 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
             ``"SameStep"`` (the new game's first observation comes at once, the old game's last one
             in ``info["final_obs"]``) or ``"Disabled"`` (finished games wait for ``reset`` with
             ``options={"reset_mask": ...}``).
-        num_threads: threads that share the games.  The results do not depend on it.  Between two
-            steps they stay awake for a fraction of a millisecond.
+        num_threads: threads that share the games.  The results do not depend on it.
         **options: as for ``TempestEnv``.
 
     ``info`` holds arrays with an entry per game; ``_name`` says for which games ``name`` is set.
-    What a step returns is never written into later; of ``info``, the masks and what is empty or 0
-    throughout cannot be written into by the caller either.
+    A step returns new arrays; of ``info``, the masks and what is empty or 0 throughout are read-only.
 
     Raises ``ValueError`` or ``TypeError`` for options that the game does not have.
     """
