@@ -20,6 +20,7 @@ from .checks import check_one_of, check_whole, is_whole
 from .feature_layout import NUM_FEATURES
 from .free_memory import too_large
 from .information import cause_names, describe_games
+from .messages import shown
 from .observations import observation_of
 from .options import EnvOptions
 from .rewards import REWARD_PARTS, Rewards
@@ -148,8 +149,9 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         waiting = self._over
         if waiting is not None and self.autoreset_mode == AutoresetMode.DISABLED:
             raise RuntimeError(
-                f"games {np.flatnonzero(waiting).tolist()} are over: with autoreset disabled, "
-                "call reset(options={'reset_mask': terminated | truncated}) before the next step"
+                f"games {shown(np.flatnonzero(waiting).tolist())} are over: with autoreset "
+                "disabled, call reset(options={'reset_mask': terminated | truncated}) before the "
+                "next step"
             )
         batch = self.batch
         made = self._outputs.take()

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from tempest_agent.envs.actions import HybridActions
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, brief
 
 from . import vec_env
 from .action_forms import FINE, form_of
@@ -33,8 +33,8 @@ def layout_of(observation: spaces.Space[Any], action: spaces.Space[Any]) -> Layo
     """
     if not isinstance(observation, spaces.Box):
         raise UserError(
-            f"HybridDQN needs a Box of numbers to observe, not {observation}; wrap the environment "
-            "in gymnasium.wrappers.FlattenObservation"
+            f"HybridDQN needs a Box of numbers to observe, not {brief(observation)}; wrap the "
+            "environment in gymnasium.wrappers.FlattenObservation"
         )
     if observation == vec_env.observation_space(TEMPEST_LAYOUT) and (
         action in (vec_env.action_space(), HybridActions().space)
@@ -42,11 +42,13 @@ def layout_of(observation: spaces.Space[Any], action: spaces.Space[Any]) -> Layo
         return TEMPEST_LAYOUT
     if action == vec_env.action_space():
         raise UserError(
-            f"three numbers as an action, {action}, are understood only for Tempest's features; "
-            "make the environment with action_type='hybrid'"
+            f"three numbers as an action, {brief(action)}, are understood only for Tempest's "
+            "features; make the environment with action_type='hybrid'"
         )
     if not math.prod(observation.shape):
-        raise UserError(f"the observation {observation} has no numbers: there is nothing to see")
+        raise UserError(
+            f"the observation {brief(observation)} has no numbers: there is nothing to see"
+        )
     exact = observation.dtype in (np.uint8, np.float16)
     return Layout(
         num_features=math.prod(observation.shape),

@@ -12,6 +12,7 @@ checkpoint taken in any callback continues exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -24,15 +25,20 @@ from stable_baselines3.common.type_aliases import MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from tempest_agent.config import Config
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, brief
+from tempest_agent.run_memory import require_network
 
 from .arguments import (
     RateSchedule,
     Source,
     base_config,
+    check_callback,
     check_others,
     for_steps,
     fraction_of,
+    in_names,
+    names_of,
+    table_of,
     with_arguments,
 )
 from .collector import Collector
@@ -50,7 +56,7 @@ from .rates import Rates
 from .replay import ReplayBuffer
 from .replicas import ALONE, Replicas
 from .reporting import Reporting
-from .schedules import Schedules, Table
+from .schedules import Schedules
 from .updates import Update
 from .vector_adapter import as_vec_env
 
@@ -109,6 +115,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
     Attributes:
         last_metrics: the last line of metrics.
         on_guard: called with all that the guard sees and does; None sends it to the log.
+        interrupted: asked between updates whether to leave the rest of them for later.
 
     Raises:
         UserError: spaces or settings that cannot be, in one line that says what would do.
@@ -151,7 +158,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         max_grad_norm: float | None = None,
         policy_kwargs: Mapping[str, Any] | None = None,
         stats_window_size: int = 100,
-        tensorboard_log: str | None = None,
+        tensorboard_log: str | Path | None = None,
         verbose: int = 0,
         device: torch.device | str | None = None,
         seed: int | None = None,
@@ -162,8 +169,9 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         replicas: Replicas = ALONE,
         _init_setup_model: bool = True,
     ) -> None:
+        self.rate_table = table_of(learning_rate) if callable(learning_rate) else None
         arguments = {
-            "learning_rate": learning_rate,
+            "learning_rate": self.rate_table or learning_rate,
             "buffer_size": buffer_size,
             "learning_starts": learning_starts,
             "batch_size": batch_size,
@@ -179,7 +187,9 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             "device": device,
             "seed": seed,
         }
-        check_others(env, device, stats_window_size, teacher, teacher_score, on_metrics)
+        check_others(
+            device, stats_window_size, tensorboard_log, verbose, teacher, teacher_score, on_metrics
+        )
         kind = policy_class(policy)
         base = base_config(config)
         super().__init__(
@@ -188,14 +198,14 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             learning_rate=base.learner.learning_rate,
             device=base.run.device if device is None else device,
             stats_window_size=stats_window_size,
-            tensorboard_log=tensorboard_log,
+            tensorboard_log=None if tensorboard_log is None else str(tensorboard_log),
             verbose=verbose,
             support_multi_env=True,
             sde_support=False,
         )
         num_envs = base.run.num_envs if self.env is None else self.n_envs
         self.config = with_arguments(base, config, arguments, policy_kwargs, num_envs, kind.encoder)
-        self.rate_table = Table.of(learning_rate, 1) if callable(learning_rate) else None
+        self._names = names_of(arguments, policy_kwargs)
         self.exploration_fraction = fraction_of(exploration_fraction, config)
         self.replicas = replicas
         self.teacher = teacher
@@ -205,6 +215,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         self.guard = Guard(self.config, teacher is not None)
         self.last_metrics: dict[str, float] = {}
         self.owed = 0
+        self.interrupted: Callable[[], bool] = lambda: False
         self.vector_steps = 0
         self._show_settings()
         if _init_setup_model:
@@ -246,8 +257,12 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         if config.network.encoder == "lanes" and not self.layout.lane_features:
             raise UserError(
                 f"LaneQPolicy needs Tempest's features, and the observation is "
-                f"{self.observation_space}; use MlpQPolicy"
+                f"{brief(self.observation_space)}; use MlpQPolicy"
             )
+        try:
+            require_network(config, self.layout.num_features, self.layout.num_pairs)
+        except UserError as error:
+            raise UserError(in_names(str(error), self._names)) from error
         self.learner = Learner(self.layout, config, self.device, self.replicas)
         policy: Any = self.policy_class(
             self.observation_space,
@@ -281,6 +296,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
     ) -> tuple[int, BaseCallback]:
         if self.env is None:
             raise UserError("the model has no environment to learn in; call set_env(env) first")
+        check_callback(callback)
         if reset_num_timesteps:
             self.config = for_steps(self.config, total_timesteps, self.exploration_fraction)
             self.schedules = Schedules.of(self.config, self.rate_table)
@@ -316,26 +332,31 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         self._last_obs = observation
 
     def train(self, gradient_steps: int, batch_size: int) -> None:
-        """The updates that the last decisions have earned, once there is enough to learn from."""
-        due, self.owed = self.owed, 0
+        """The updates that the last decisions have earned, once there is enough to learn from.
+
+        Those that are left where ``interrupted`` says so stay owed.
+        """
         if len(self.replay) < min(
             self.config.replay.learning_starts, self.replay.num_envs * (self.replay.length - 1)
         ):
+            self.owed = 0
             return
         step = self.num_timesteps
         weight, curriculum = self.imitation_gate(), self.curriculum
         self.replay.set_n_steps(curriculum.n_steps(step))
         remedies = self.guard.remedies
         self.learner.target_clip = remedies.target_clip
-        for _ in range(remedies.updates(due)):
-            rows, errors = self.update(
-                batch_size * remedies.accumulation,
-                curriculum.schedules.importance(step),
-                self.learning_rate_at(step),
-                weight,
-                remedies.accumulation,
-            )
-            self.replay.update_priorities(rows, errors)
+        while self.owed and not self.interrupted():
+            self.owed -= 1
+            for _ in range(remedies.updates(1)):
+                rows, errors = self.update(
+                    batch_size * remedies.accumulation,
+                    curriculum.schedules.importance(step),
+                    self.learning_rate_at(step),
+                    weight,
+                    remedies.accumulation,
+                )
+                self.replay.update_priorities(rows, errors)
         self._n_updates = self.learner.updates
         self.policy.step = step
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tempest_agent.config import from_dict
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.errors import UserError, brief, one_line
 
 from .checkpoint import read_checkpoint
 from .checkpoint_schema import PLAYER, RUN, require_entries
@@ -43,8 +43,8 @@ def load_model(
         model._setup_model()
         if model.layout != layout:
             raise UserError(
-                f"{path} was trained on other observations or actions than {env} has; give an "
-                "environment like that one"
+                f"{path} was trained on other observations or actions than {brief(env)} has; give "
+                "an environment like that one"
             )
         _fill(model, content, kwargs)
     except MISFITS as error:

@@ -13,7 +13,7 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.type_aliases import RolloutReturn, TrainFreq
 from stable_baselines3.common.vec_env import VecEnv
 
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, brief
 
 from .collector import Collector
 from .curriculum import Curriculum
@@ -75,8 +75,11 @@ class Playing:
     ) -> RolloutReturn:
         """Play and store one decision of every game, then call the callbacks."""
         if self.owed:
-            # The checkpoint we came from was taken between a decision and its updates.
+            # The checkpoint we came from was taken between a decision and its updates, or these
+            # were interrupted.
             self.train(self.owed, self.batch_size)
+            if self.owed:
+                return RolloutReturn(0, 0, False)
         callback.on_rollout_start()
         step = self.num_timesteps
         self.collector.collect(self.expert_ratio(step), self.curriculum.epsilon(step))
@@ -135,8 +138,10 @@ class Playing:
         vec = self._wrap_env(as_vec_env(env), self.verbose)
         if (vec.observation_space, vec.action_space) != (self.observation_space, self.action_space):
             raise UserError(
-                f"the model was made for {self.observation_space} and {self.action_space}, not for "
-                f"{vec.observation_space} and {vec.action_space}; make a new one"
+                f"the model was made for {brief(self.observation_space)} and "
+                f"{brief(self.action_space)}, not for "
+                f"{brief(vec.observation_space)} and "
+                f"{brief(vec.action_space)}; make a new one"
             )
         if self.env is None:
             run = dataclasses.replace(self.config.run, num_envs=vec.num_envs)

@@ -119,6 +119,8 @@ class Trainer:
         self._started = False
         self._demonstrated = False
         self.algorithm.guard.remedies.restore = self._roll_back
+        if replicas.size == 1:  # Several would have to ask each other at every update.
+            self.algorithm.interrupted = self._ends_early
 
     @classmethod
     def resume(
@@ -262,13 +264,18 @@ class Trainer:
         return self.algorithm.num_timesteps
 
     def request_stop(self) -> None:
-        """End ``run`` after the present vector step; fit for a signal handler.
+        """End ``run`` after the present update or vector step; fit for a signal handler.
 
-        Games that others play are not waited for: ``run`` ends before that step if it is not there.
+        The updates that this leaves are made when the run is resumed; only those of the last step
+        are waited for, as are those of runs of several processes.  Games that others play are not
+        waited for: ``run`` ends before that step if it is not there.
         """
         self.stop_requested = True
         if isinstance(self.algorithm.games, PlayedElsewhere):
             self.algorithm.games.stop()
+
+    def _ends_early(self) -> bool:
+        return self.stop_requested and self.steps < self.config.run.steps
 
     def run(self) -> dict[str, Any]:
         """Train until ``run.steps`` decisions are played or a stop is requested.
