@@ -77,7 +77,7 @@ class HybridForm(ActionForm):
             raise UserError(
                 f"HybridDQN needs a discrete and a continuous action together, not {brief(space)}; "
                 "give Dict(Discrete, Box) or Tuple(Discrete, Box) (for Tempest "
-                "action_type='hybrid'), or use SB3's DQN for discrete and SAC for continuous actions"
+                "action_type='hybrid'), or use SB3's DQN for discrete, SAC for continuous actions"
             )
         discrete = [key for key, part in parts.items() if isinstance(part, spaces.Discrete)]
         continuous = [key for key, part in parts.items() if isinstance(part, spaces.Box)]

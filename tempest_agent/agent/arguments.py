@@ -364,9 +364,10 @@ def check_callback(callback: Any) -> None:
     Raises:
         UserError: something else than SB3 takes.
     """
-    for each in callback if isinstance(callback, list) else [callback]:
-        if each is not None and not isinstance(each, BaseCallback) and not callable(each):
-            raise UserError(
-                f"learn(callback={shown(callback)}): give a BaseCallback, a list of them, or a "
-                "function of (locals, globals)"
-            )
+    is_list = isinstance(callback, list)
+    all_fit = all(isinstance(each, BaseCallback) for each in (callback if is_list else [callback]))
+    if not all_fit and (is_list or not (callback is None or callable(callback))):
+        raise UserError(
+            f"learn(callback={shown(callback)}): give a BaseCallback, a list of them, or a "
+            "function of (locals, globals)"
+        )

@@ -15,14 +15,17 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from tempest_agent.envs.actions import HybridActions
-from tempest_agent.errors import UserError, brief
+from tempest_agent.errors import UserError, brief, one_line
 
 from . import vec_env
 from .action_forms import FINE, form_of
 from .games import Games, Step
 from .networks import Layout
 from .tempest_games import TEMPEST_LAYOUT, ZAP_LEGAL_FEATURE
-from .vector_adapter import VectorEnvAdapter
+from .vector_adapter import VectorEnvAdapter, require_rewards
+
+_COLLECTORS = ("stable_baselines3.", "gymnasium.vector.")
+"""Modules that put together what single environments give."""
 
 
 def layout_of(observation: spaces.Space[Any], action: spaces.Space[Any]) -> Layout:
@@ -124,7 +127,7 @@ class EnvGames:
         position = spin / self.layout.counts
         batched = isinstance(self.env, VectorEnvAdapter)
         actions = (self._form.batch if batched else self._form.each)(buttons, position)
-        observation, reward, done, infos = self.env.step(actions)
+        observation, reward, done, infos = self._stepped(actions)
         done = np.asarray(done, np.bool_)
         # All is looked at before anything is kept: what the replay holds stays sound.
         stored_reward = _numbers(np.asarray(reward), "float32", "reward")
@@ -157,6 +160,28 @@ class EnvGames:
             final_codes=final,
             final_zap_legal=self._legal(final),
         )
+
+    def _stepped(self, actions: Any) -> Any:
+        """What the environments say to ``actions``.
+
+        Raises:
+            UserError: not one reward each, or what SB3 and Gymnasium cannot put together.
+        """
+        try:
+            observation, reward, done, infos = self.env.step(actions)
+        except (TypeError, ValueError) as error:
+            trace = error.__traceback__
+            while trace is not None and trace.tb_next is not None:
+                trace = trace.tb_next
+            module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
+            if not module.startswith(_COLLECTORS):
+                raise  # A fault inside of the environment is its own.
+            raise UserError(
+                f"an environment's step() gave what does not fit ({one_line(error)}): give one "
+                "number as the reward, and an observation of its space"
+            ) from error
+        require_rewards(reward, self.num_games)
+        return observation, reward, done, infos
 
     def state_dict(self) -> dict[str, Any]:
         """The present observations: where a return must end if the games are not gone on with."""

@@ -31,7 +31,8 @@ class VectorEnvAdapter(VecEnv):
         env: with same-step autoreset, the one that SB3 knows.
 
     Raises:
-        UserError: another autoreset mode; from ``step``, an episode without its last observation.
+        UserError: another autoreset mode; from ``step``, an episode without its last observation,
+            or not one reward each.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
@@ -72,6 +73,7 @@ class VectorEnvAdapter(VecEnv):
         observation, reward, terminated, truncated, info = self.env.step(self._actions)
         self._actions = None
         done = np.asarray(terminated) | np.asarray(truncated)
+        require_rewards(reward, self.num_envs)
         self._returns += reward
         self._lengths += 1
         last, final = info.get("final_obs"), infos_of(info.get("final_info", {}), self.num_envs)
@@ -163,6 +165,15 @@ def _entries(values: Any, count: int) -> Sequence[Any]:
         return list(values)
     # Said of all of them together.
     return [values] * count
+
+
+def require_rewards(reward: Any, count: int) -> None:
+    """``UserError`` unless ``reward`` is a number for each of ``count`` environments."""
+    if np.shape(reward) != (count,):
+        raise UserError(
+            f"the environments gave rewards of shape {np.shape(reward)}, and {(count,)} is needed, "
+            "one number each: add up what each one gives"
+        )
 
 
 def as_vec_env(env: Any) -> Any:
