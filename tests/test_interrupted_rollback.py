@@ -118,20 +118,20 @@ def test_a_stop_between_updates_leaves_the_rest_to_the_next_start(
     whole.run()
     trainer = start(tmp_path / "stopped")
     algorithm = trainer.algorithm
-    update, made = algorithm.update, []
+    update, made = algorithm.update, list[int]()
+    last = min(updates, 4 // accumulation)
 
     def and_stop(*arguments: Any) -> Any:
         made.append(trainer.steps)
-        if made.count(step) == updates:
+        if made.count(step) == last:
             trainer.request_stop()
         return update(*arguments)
 
     algorithm.update = and_stop
     result = trainer.run()
-    each = 4 // accumulation
     assert (result["steps"], result["stopped"]) == (step, True)
-    assert made.count(step) == min(updates, each), "no update more than the one it was asked in"
-    assert algorithm.owed == 4 - min(updates, each) * accumulation
+    assert made.count(step) == last, "no update more than the one it was asked in"
+    assert algorithm.owed == 4 - last * accumulation
     again = resumed(tmp_path / "stopped")
     assert again.algorithm.owed == algorithm.owed
     again.run()
