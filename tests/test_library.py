@@ -290,7 +290,7 @@ def test_a_configuration_says_what_arguments_do_not() -> None:
         ({"policy_kwargs": {"net_arch": [10**12]}}, r"most is taken by net_arch=\[10{12}\]"),
         (
             {"policy_kwargs": {"net_arch": [10**5] * 99}},
-            r"by net_arch=\[1[0, ]{,115}\.\.\.: set it lower",
+            r"by net_arch=\[[10, ]{,116}\.\.\.: set it lower",
         ),
         ({"policy_kwargs": {"net_arch": "64"}}, r"^net_arch='64': give the widths"),
         ({"policy_kwargs": {"net_arch": [64, "64"]}}, r"^net_arch=\[64, '64'\]: give the widths"),
