@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 from tempest_agent.envs.messages import nearest, printable, shown
 
-__all__ = ["UserError", "nearest", "one_line", "printable", "shown", "unknown_name"]
+__all__ = ["UserError", "brief", "nearest", "one_line", "printable", "shown", "unknown_name"]
 
 LONGEST_MESSAGE = 2_000
 LONGEST_CAUSE = 500
+LONGEST_QUOTE = 200
 
 
 class UserError(Exception):
@@ -27,6 +28,11 @@ class UserError(Exception):
 def one_line(error: BaseException) -> str:
     """What ``error`` says in one line; its type where it says nothing."""
     return printable(str(error), LONGEST_CAUSE) or type(error).__name__
+
+
+def brief(value: object) -> str:
+    """What ``value``, such as a space, says of itself, in one line with an end."""
+    return printable(str(value), LONGEST_QUOTE)
 
 
 def unknown_name(what: str, name: object, known: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 What is read is the part of YAML that settings need: maps, lists, text, numbers, true, false and
 null.  What would be read as something else than it shows is text here, so that a setting of another
 type refuses it, and one that is text gets what was written: 010 (YAML 1.1 reads 8), 1:30:00
-(5,400), 0x1F, 2024-01-01 (a date), yes, no, on and off (which switches take).
+(5,400), 0x1F, 1_ (1), 2024-01-01 (a date), yes, no, on and off (which switches take).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tempest_agent.errors import UserError, one_line, printable, shown
 from tempest_agent.files.regular_files import read_regular
 
 from .setting import ConfigError
+from .validation import POINTED, WHOLE
 
 LARGEST_FILE = 1_000_000
 """Bytes: no file of settings comes near it, and what is larger is another kind of file."""
@@ -74,9 +75,8 @@ class _Loader(yaml.SafeLoader):
 _READ = {
     "null": r"~|null|Null|NULL|",
     "bool": r"true|True|TRUE|false|False|FALSE",
-    "int": r"[-+]?(?:0|[1-9][0-9_]{0,39})",
-    "float": r"[-+]?(?:(?:0|[1-9][0-9_]{0,60})\.[0-9_]{0,60}|\.[0-9]{1,60})(?:[eE][-+]?[0-9]{1,3})?"
-    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+    "int": WHOLE,
+    "float": rf"{POINTED}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
 }
 for _kind, _pattern in _READ.items():
     # None: whatever the first character is.
@@ -118,7 +118,7 @@ def read_text(path: Path, what: str) -> str:
     except OSError as error:
         raise ConfigError(f"cannot read {what} {shown(path)}: {error.strerror}") from error
     except UserError as error:
-        raise ConfigError(f"{error}; is it {what}?") from error
+        raise ConfigError(f"{error}; {what} is read from a file of text") from error
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -27,7 +27,7 @@ from tempest_agent.config import (
     to_dict,
 )
 from tempest_agent.config.yaml_files import parse_yaml, read_text
-from tempest_agent.errors import UserError, printable, shown, unknown_name
+from tempest_agent.errors import UserError, brief, printable, shown, unknown_name
 from tempest_agent.runs.directory import replacing
 
 PLAN_FILE = "sweep.yaml"
@@ -102,7 +102,8 @@ def make_plan(
 
 def made_of(changes: Mapping[str, Any]) -> str:
     """``changes`` as text, for messages."""
-    return ", ".join(f"{key}={_written(value)}" for key, value in changes.items()) or "no setting"
+    text = ", ".join(f"{key}={_written(value)}" for key, value in changes.items())
+    return brief(text) or "no setting"
 
 
 def parse_variant(text: str) -> tuple[str, dict[str, Any]]:
@@ -151,7 +152,7 @@ def load_variants(source: str) -> dict[str, dict[str, Any]]:
     if source in known:
         file = resources.files("tempest_agent.configs") / "variants" / f"{source}.yaml"
         text = file.read_text(encoding="utf-8")
-    elif os.path.isfile(path):
+    elif os.path.exists(path):
         text = read_text(path, "a list of variants")
     elif path.suffix:
         raise UserError(f"no file of variants {shown(source)}; give a path or {', '.join(known)}")
@@ -232,8 +233,9 @@ def _require_same(out: Path, stored: Mapping[str, Any], plan: Plan) -> None:
             differences.append((f"variant {variant.name}", made_of(before), variant.described()))
     for name, before, now in differences[:1]:
         raise UserError(
-            f"{out} holds another sweep, with {name}={_written(before)} where this has "
-            f"{_written(now)}: give the same settings to go on with it, or a new folder with --out"
+            f"{out} holds another sweep, with {name}={brief(_written(before))} where this has "
+            f"{brief(_written(now))}: give the same settings to go on with it, or a new folder "
+            "with --out"
         )
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from tempest_agent.agent.loop.memory_check import require_memory
 from tempest_agent.config import Config, load_config
 from tempest_agent.errors import UserError, shown
 from tempest_agent.files.regular_files import read_json
@@ -24,7 +25,6 @@ from tempest_agent.runs.directory import (
     require_writable,
 )
 from tempest_agent.stability.diagnosis import diagnose, read_metrics
-from tempest_agent.training.memory_check import require_memory
 from tempest_agent.training.session import Session
 
 STUDY_FILE = "study.json"

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from places import ROOT
 
-import tempest_agent.envs.arcade as arcade
+from tempest_agent.envs import arcade, machine
 
-ARCADE = Path(arcade.__file__).parent
-MACHINE = ARCADE.parent / "machine"
+ARCADE, MACHINE = (Path(package.__file__).parent for package in (arcade, machine))
 PAGE = ROOT / "docs" / "rules.md"
 ROW = re.compile(r"^\|[^|]+\| `(\w+)` \| `(\w+\.py)` \|$", re.MULTILINE)
 
