@@ -49,7 +49,8 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         **options: as for ``TempestEnv``.
 
     ``info`` holds arrays with an entry per game; ``_name`` says for which games ``name`` is set.
-    A step returns new arrays; of ``info``, the masks and what is empty or 0 throughout are read-only.
+    A step returns new arrays; of ``info``, the masks and what is empty or 0 everywhere are
+    read-only.
 
     Raises ``ValueError`` or ``TypeError`` for options that the game does not have.
     """

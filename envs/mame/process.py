@@ -45,8 +45,8 @@ class MameProcess:
     """A running MAME with the bridge inside, and the two pipes to it.
 
     It writes only into its own folder, which is removed at the end.  It ends with ``close()`` or
-    with the interpreter.  If that is killed, a small watching process ends MAME, even if it hangs or
-    is stopped, and removes the folder.
+    with the interpreter.  If that is killed, a small watching process ends MAME, even one that is
+    stopped, and removes the folder.
     """
 
     def __init__(self, options: MameOptions, rom_set: str) -> None:
