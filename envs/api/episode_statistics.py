@@ -1,4 +1,4 @@
-"""Return and length of each running episode, in the form of SB3's ``Monitor``."""
+"""Episode return and length of each environment, in the form of SB3's ``Monitor``."""
 
 from __future__ import annotations
 

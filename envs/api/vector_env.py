@@ -159,7 +159,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         happened = self._play(actions, out)
         rewards, points = out.rewards
         terminated, truncated = out.ends
-        info = dict(zip(REPORTED, out.report.T, strict=True))
+        info: dict[str, Any] = dict(zip(REPORTED, out.report.T, strict=True))
         info.update(self._quiet_info, reward_points=points)
         if waiting is not None or happened != 0 or not self._rewards.only_points:
             rewards = self._add_events(info, out, happened, waiting)
