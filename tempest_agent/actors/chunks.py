@@ -57,7 +57,7 @@ def last_of(
     return last
 
 
-class Stretch:
+class MergedChunks:
     """T decisions of all N games, put together from the chunks of all actors.
 
     Args:

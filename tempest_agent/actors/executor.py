@@ -1,4 +1,4 @@
-"""Where actors run.  An engine starts them, brings orders to them and chunks back.
+"""Where actors run.  An executor starts them, brings orders to them and chunks back.
 
 It knows nothing about games or learning, and decides nothing: who is begun anew, and what counts,
 is ``ActorPool``'s business.
@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 from tempest_agent.errors import UserError
 
-from .messages import Chunk, Order, Part
+from .messages import ActorShare, Chunk, Order
 from .snapshot import Snapshot
 
 Handle = Any
-"""A snapshot in the engine's store."""
+"""A snapshot in the executor's store."""
 Worker = Hashable
 """A running actor."""
 Ticket = Hashable
@@ -32,7 +32,7 @@ class Player(Protocol):
         """
 
 
-MakePlayer = Callable[[Part], Player]
+MakePlayer = Callable[[ActorShare], Player]
 """Builds a player where it will play; it is sent there, so it must be picklable."""
 
 
@@ -60,13 +60,13 @@ class ChunkLostError(Exception):
     """A chunk did not arrive although its actor lives; ask again with the same order."""
 
 
-class Engine(Protocol):
+class Executor(Protocol):
     """Runs actors."""
 
     def put(self, snapshot: Snapshot) -> Handle:
         """Store a snapshot once, for all actors; it is freed after its last handle."""
 
-    def start(self, part: Part) -> Worker:
+    def start(self, part: ActorShare) -> Worker:
         """A new actor.  Its failures show when it is given orders."""
 
     def submit(self, worker: Worker, order: Order, weights: Handle) -> Ticket:
@@ -101,7 +101,7 @@ class Host:
         part: its share.
     """
 
-    def __init__(self, make_player: MakePlayer, part: Part) -> None:
+    def __init__(self, make_player: MakePlayer, part: ActorShare) -> None:
         self._player = make_player(part)
         self._version: int | None = None
         self._answers: dict[int, Chunk] = {}

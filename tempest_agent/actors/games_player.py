@@ -22,7 +22,7 @@ from tempest_agent.agent.seeds import seeds_of
 from tempest_agent.config import Config
 
 from .chunks import columns_of, last_of
-from .messages import Chunk, Order, Part
+from .messages import ActorShare, Chunk, Order
 from .publisher import arithmetic, unpack
 from .snapshot import Snapshot
 
@@ -46,7 +46,7 @@ class GamesPlayer:
     def __init__(
         self,
         config: Config,
-        part: Part,
+        part: ActorShare,
         games: Games | None = None,
         teacher: Labeller | None = None,
     ) -> None:
@@ -123,7 +123,7 @@ class GamesPlayer:
         return greedy(self._network, self._fast, codes, zap_legal, CPU)
 
 
-def _seeds(config: Config, part: Part) -> tuple[list[np.random.SeedSequence], int, int]:
+def _seeds(config: Config, part: ActorShare) -> tuple[list[np.random.SeedSequence], int, int]:
     """Seeds of the games, of the drivers and of the teacher of an actor."""
     run, num_envs = config.run, config.run.num_envs
     which = range(num_envs)[part.actor :: part.actors]

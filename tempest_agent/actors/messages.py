@@ -14,7 +14,7 @@ Columns = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Part:
+class ActorShare:
     """Which share of the play is an actor's.
 
     Attributes:

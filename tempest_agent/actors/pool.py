@@ -24,8 +24,8 @@ from dataclasses import dataclass, field
 
 from tempest_agent.agent.collect.source import PlayFailedError
 
-from .executor import ActorLostError, ChunkLostError, Engine, Handle, Ticket, Worker
-from .messages import Chunk, Order, Part
+from .executor import ActorLostError, ChunkLostError, Executor, Handle, Ticket, Worker
+from .messages import ActorShare, Chunk, Order
 from .pool_counts import PoolCounts
 from .snapshot import Snapshot
 
@@ -36,7 +36,7 @@ STARTUP_SECONDS = 900.0
 MAX_RETRIES = 3
 """How often one order is sent again before its actor is taken for broken."""
 
-MakeOrder = Callable[[Part], Order]
+MakeOrder = Callable[[ActorShare], Order]
 """What an actor is to do next; the number is filled in by the pool."""
 
 
@@ -52,7 +52,7 @@ class ActorEvent:
             before that which was still on its way is lost too, and not counted.
     """
 
-    part: Part
+    part: ActorShare
     reason: str
     details: str
     lost_samples: int
@@ -102,7 +102,7 @@ class _Sent:
 
 @dataclass
 class _Actor:
-    part: Part
+    part: ActorShare
     worker: Worker
     sent: dict[Ticket, _Sent] = field(default_factory=dict)
     """Orders without an answer, as they were sent."""
@@ -124,7 +124,7 @@ class ActorPool:
     """The actors of a run.
 
     Args:
-        engine: where they run; the pool closes it.
+        executor: where they run; the pool closes it.
         actors: how many.
         queue: most orders of an actor that are not yet part of a round taken, at least 1.
         deadline_seconds: longest time for one order; after it the actor counts as hung.
@@ -146,7 +146,7 @@ class ActorPool:
 
     def __init__(
         self,
-        engine: Engine,
+        executor: Executor,
         actors: int,
         *,
         queue: int = 2,
@@ -161,7 +161,7 @@ class ActorPool:
     ) -> None:
         if actors < 1 or queue < 1:
             raise ValueError(f"need at least 1 actor and 1 order, not {actors} and {queue}")
-        self._engine, self._clock = engine, clock
+        self._executor, self._clock = executor, clock
         self._queue = 1 if synchronous else queue
         self._deadline = deadline_seconds
         self._startup = max(startup_seconds, deadline_seconds)
@@ -171,8 +171,10 @@ class ActorPool:
         self._version = 0
         self._round = 0
         self.counts = PoolCounts(clock)
-        parts = [Part(i, actors, incarnations[i] if incarnations else 0) for i in range(actors)]
-        self._actors = [_Actor(part, engine.start(part)) for part in parts]
+        parts = [
+            ActorShare(i, actors, incarnations[i] if incarnations else 0) for i in range(actors)
+        ]
+        self._actors = [_Actor(part, executor.start(part)) for part in parts]
 
     @property
     def incarnations(self) -> list[int]:
@@ -181,7 +183,7 @@ class ActorPool:
 
     def publish(self, snapshot: Snapshot) -> None:
         """Orders sent from now on are played with these weights."""
-        self._weights = self._engine.put(snapshot)
+        self._weights = self._executor.put(snapshot)
         self._version = snapshot.version
 
     def next_round(self, make_order: MakeOrder) -> Round:
@@ -210,7 +212,7 @@ class ActorPool:
 
     def close(self) -> None:
         """End all actors."""
-        self._engine.close()
+        self._executor.close()
 
     def _take(self) -> Round:
         number, chunks, restarted = self._round, [], []
@@ -236,13 +238,13 @@ class ActorPool:
         sent.order = dataclasses.replace(sent.order, oldest=self._round)
         if not actor.sent:
             actor.since = self._clock()
-        actor.sent[self._engine.submit(actor.worker, sent.order, self._weights)] = sent
+        actor.sent[self._executor.submit(actor.worker, sent.order, self._weights)] = sent
 
     def _collect(self) -> None:
         """Wait for answers, take those that are there, and find out who is silent."""
         owners = {ticket: actor for actor in self._actors for ticket in actor.sent}
         left = min(self._time_left(actor) for actor in self._actors if actor.sent)
-        done = self._engine.wait(list(owners), min(max(left, 0.0), POLL_SECONDS))
+        done = self._executor.wait(list(owners), min(max(left, 0.0), POLL_SECONDS))
         if not done and self._on_silence:
             self._on_silence()
         for ticket in done:
@@ -264,7 +266,7 @@ class ActorPool:
     def _receive(self, actor: _Actor, ticket: Ticket) -> None:
         sent = actor.sent[ticket]
         try:
-            chunk = self._engine.result(ticket)
+            chunk = self._executor.result(ticket)
         except ActorLostError as error:
             if error.mistake and self._round == 0 and not actor.answered:
                 # It would be the same next time.
@@ -299,7 +301,7 @@ class ActorPool:
 
     def _restart(self, actor: _Actor, reason: str, details: str) -> None:
         """End an actor that is lost, and begin it anew unless it was once too often."""
-        self._engine.kill(actor.worker)
+        self._executor.kill(actor.worker)
         event = ActorEvent(actor.part, reason, details, self._lose(actor))
         if self._on_event:
             self._on_event(event)
@@ -312,7 +314,7 @@ class ActorPool:
             )
         self.counts.restarts += 1
         actor.part = dataclasses.replace(actor.part, incarnation=actor.part.incarnation + 1)
-        actor.worker, actor.answered = self._engine.start(actor.part), False
+        actor.worker, actor.answered = self._executor.start(actor.part), False
 
     def _lose(self, actor: _Actor) -> int:
         """Forget what an actor was doing; rows that are lost by that."""

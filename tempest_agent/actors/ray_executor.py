@@ -19,7 +19,7 @@ from tempest_agent.ray_support.cluster import keeping_sigterm, without_colours
 from tempest_agent.ray_support.watch import RayWatch, watch_over
 
 from .executor import ActorLostError, ChunkLostError, Handle, Host, MakePlayer, Ticket, Worker
-from .messages import Chunk, Order, Part
+from .messages import ActorShare, Chunk, Order
 from .snapshot import Snapshot
 
 STORE_BYTES = 256 * 2**20
@@ -29,7 +29,7 @@ STORE_BYTES = 256 * 2**20
 log = logging.getLogger("tempest_agent")
 
 
-class RayEngine:
+class RayExecutor:
     """Runs every actor in a process of its own.
 
     Args:
@@ -61,7 +61,7 @@ class RayEngine:
         self._begun: set[int] = set()
 
     def put(self, snapshot: Snapshot) -> Handle:
-        """As in ``Engine``.
+        """As in ``Executor``.
 
         Raises:
             PlayFailedError: neither the shared memory nor the disk has room.
@@ -86,8 +86,8 @@ class RayEngine:
         errors = self._ray.exceptions
         return errors.ObjectLostError, errors.ObjectStoreFullError, errors.OutOfDiskError
 
-    def start(self, part: Part) -> Worker:
-        """As in ``Engine``.
+    def start(self, part: ActorShare) -> Worker:
+        """As in ``Executor``.
 
         Actors reserve one CPU each if the cluster has so many.  If not, they share; and one that is
         begun anew reserves nothing, because its machine may be gone: slower is better than waiting
@@ -108,13 +108,13 @@ class RayEngine:
         return float(sum(node["Resources"].get("CPU", 0.0) for node in nodes))
 
     def submit(self, worker: Any, order: Order, weights: Handle) -> Ticket:
-        """As in ``Engine``."""
+        """As in ``Executor``."""
         with self._guard():
             ticket: Ticket = worker.play.remote(order, weights)
         return ticket
 
     def wait(self, tickets: Sequence[Any], timeout: float) -> list[Ticket]:
-        """As in ``Engine``."""
+        """As in ``Executor``."""
         tickets = list(tickets)
         with self._guard():
             done, _ = self._ray.wait(tickets, num_returns=1, timeout=timeout)
@@ -123,7 +123,7 @@ class RayEngine:
         return list(done)
 
     def result(self, ticket: Any) -> Chunk:
-        """As in ``Engine``."""
+        """As in ``Executor``."""
         errors = self._ray.exceptions
         try:
             chunk: Chunk = self._ray.get(ticket)
@@ -138,12 +138,12 @@ class RayEngine:
         return chunk
 
     def kill(self, worker: Any) -> None:
-        """As in ``Engine``."""
+        """As in ``Executor``."""
         self._workers.discard(worker)
         self._ray.kill(worker, no_restart=True)
 
     def close(self) -> None:
-        """As in ``Engine``; a cluster that was joined goes on without our actors.
+        """As in ``Executor``; a cluster that was joined goes on without our actors.
 
         Where the head of the cluster is lost, actors end with Ray on their machines, which is in a
         minute.
@@ -164,7 +164,7 @@ class RayEngine:
 class _Actor:
     """What Ray runs in a process."""
 
-    def __init__(self, make_player: MakePlayer, part: Part) -> None:
+    def __init__(self, make_player: MakePlayer, part: ActorShare) -> None:
         self._host = Host(make_player, part)
 
     def play(self, order: Order, snapshot: Snapshot) -> Chunk:

@@ -21,10 +21,10 @@ from tempest_agent.config import Config
 from tempest_agent.errors import UserError, shown
 from tempest_agent.ray_support.cluster import require_cluster
 
-from .chunks import Stretch
-from .executor import Engine, MakePlayer
+from .chunks import MergedChunks
+from .executor import Executor, MakePlayer
 from .games_player import GamesPlayer
-from .messages import Order, Part
+from .messages import ActorShare, Order
 from .pool import ActorEvent, ActorPool
 from .publisher import WeightsPublisher
 
@@ -43,7 +43,7 @@ class RemoteGames:
 
     Args:
         config: of the whole run.
-        make_engine: where actors run.
+        make_executor: where actors run.
         make_player: what they do; the arcade's games if left out.
         layout: of their observations and actions.
     """
@@ -51,7 +51,7 @@ class RemoteGames:
     def __init__(
         self,
         config: Config,
-        make_engine: Callable[[MakePlayer], Engine],
+        make_executor: Callable[[MakePlayer], Executor],
         make_player: MakePlayer | None = None,
         layout: Layout = TEMPEST_LAYOUT,
     ) -> None:
@@ -59,10 +59,10 @@ class RemoteGames:
         self.layout = layout
         self.drivers: Drivers
         self._config, self._actors = config, config.actors
-        self._make_engine = make_engine
+        self._make_executor = make_executor
         self._make_player = make_player or partial(GamesPlayer, config)
         self._learner: Learner | None = None
-        self._engine: Engine | None = None
+        self._executor: Executor | None = None
         self._pool: ActorPool | None = None
         self._publisher: WeightsPublisher | None = None
         self._incarnations = [0] * config.actors.count
@@ -75,7 +75,7 @@ class RemoteGames:
     def _nothing(self) -> None:
         """Before the first decision."""
         games, layout = self.num_games, self.layout
-        self._stretch: Stretch | None = None
+        self._stretch: MergedChunks | None = None
         self._t = 0
         self._seen = (
             np.zeros((games, layout.num_features), layout.stored),
@@ -90,8 +90,8 @@ class RemoteGames:
         Raises:
             UserError: it cannot be started, or is not there.
         """
-        if self._engine is None and self._pool is None:
-            self._engine = self._make_engine(self._make_player)
+        if self._executor is None and self._pool is None:
+            self._executor = self._make_executor(self._make_player)
 
     # What the decisions come from.
 
@@ -126,7 +126,7 @@ class RemoteGames:
         self._seen = stretch.seen(self._t)
         return played
 
-    def _next(self) -> Stretch:
+    def _next(self) -> MergedChunks:
         if self._pool is None or self._publisher is None:
             self._pool, self._publisher = self._begin()
         try:
@@ -138,18 +138,18 @@ class RemoteGames:
         if taken.restarted:
             new = np.isin(np.arange(self.num_games) % self._actors.count, taken.restarted)
             self._left = Left(new, *self._seen)
-        return Stretch(taken.chunks)
+        return MergedChunks(taken.chunks)
 
-    def _make_order(self, part: Part) -> Order:
+    def _make_order(self, part: ActorShare) -> Order:
         return self._order
 
     def _begin(self) -> tuple[ActorPool, WeightsPublisher]:
         actors = self._actors
         if self._learner is None:
             raise RuntimeError("source() before play(): there are no weights to play with")
-        engine, self._engine = self._engine or self._make_engine(self._make_player), None
+        executor, self._executor = self._executor or self._make_executor(self._make_player), None
         pool = ActorPool(
-            engine,
+            executor,
             actors.count,
             queue=actors.queue,
             deadline_seconds=actors.deadline_seconds,
@@ -264,10 +264,10 @@ class RemoteGames:
 
     def close(self) -> None:
         """End the actors, where there are any, and what they run on."""
-        running = self._engine or self._pool
+        running = self._executor or self._pool
         if running is not None:
             running.close()
-        self._engine = self._pool = self._publisher = None
+        self._executor = self._pool = self._publisher = None
 
 
 def _tell(event: ActorEvent) -> None:
@@ -289,16 +289,16 @@ def remote_games(config: Config) -> RemoteGames | None:
             )
         return None
     # Here, because Ray is optional.
-    from .ray_executor import RayEngine, import_ray
+    from .ray_executor import RayExecutor, import_ray
 
     # What is missing is said now and by one process.
     import_ray()
     require_cluster(config.actors.ray_address)
     TempestGames(1, config.game, 0).close()
 
-    def begin(make_player: MakePlayer) -> Engine:
+    def begin(make_player: MakePlayer) -> Executor:
         _compile(config)
-        return RayEngine(make_player, config.actors.ray_address or None)
+        return RayExecutor(make_player, config.actors.ray_address or None)
 
     return RemoteGames(config, begin)
 

@@ -14,12 +14,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.bench.figures import Figure, figure
+from tempest_agent.bench.figures import Figure, compared, figure
+from tempest_agent.bench.timing import fastest, paired
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.engine.batch import NO_OUTPUT, GameBatch, rows_of
@@ -42,15 +43,12 @@ CROWD_GAMES = 16_384
 """Games whose images fit no cache."""
 
 CROWD_TICKS = 40
-REPETITIONS = 5
 PAIRS = 25
 CROWD_PAIRS = 9
 WARM_STARTS = 3
 ALE_FRAMES = 5_000
 ALE_GAME = "space_invaders"
 
-Preparation: TypeAlias = Callable[[], Callable[[], None]]
-"""Makes something to be timed."""
 
 FIRST_STEP = (
     "import gymnasium\n"
@@ -143,11 +141,6 @@ def measure() -> dict[str, Figure]:
     }
 
 
-def compared(ratio: float, unit: str, baseline: float) -> Figure:
-    """A figure that is a ratio of speeds; ``baseline`` is the slower way's steps/s."""
-    return {"value": ratio, "unit": unit, "baseline": baseline, "ratio": ratio}
-
-
 def record(games: int, ticks: int) -> Play:
     """Let the expert play ``games`` games for ``ticks`` ticks, and keep what it did."""
     batch = GameBatch(games, SETTINGS, observe=False)
@@ -194,45 +187,6 @@ def replay_steps(
             job, 0, spins[at], buttons[at], acting, pairs, turns,
             floats, report, ends, rewards, scale,
         )  # fmt: skip
-
-
-def fastest(*prepare: Preparation) -> list[float]:
-    """Least seconds of ``REPETITIONS`` runs of each; what ``prepare`` does is not timed.
-
-    The runs take turns, so that a machine that is busy for a while slows all of them down.
-    """
-    seconds: list[list[float]] = [[] for _ in prepare]
-    for _ in range(REPETITIONS + 1):  # The first one compiles.
-        for times, make in zip(seconds, prepare, strict=True):
-            run = make()
-            began = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - began)
-    return [min(times[1:]) for times in seconds]
-
-
-def paired(count: int, *pairs: tuple[Preparation, Preparation]) -> list[tuple[float, float]]:
-    """Seconds of both of each pair, whose ratio is the median of those of ``count`` runs of both.
-
-    The two follow each other, so that what else the machine does disturbs both.  The pairs take
-    turns, so that a machine that is busy for a while disturbs them alike.
-    """
-    seconds = np.zeros((len(pairs), count + 1, 2))
-    for number in range(count + 1):
-        for which, pair in enumerate(pairs):
-            for way, make in enumerate(pair):
-                run = make()
-                began = time.perf_counter()
-                run()
-                seconds[which, number, way] = time.perf_counter() - began
-    return [_typical(each[1:]) for each in seconds]  # The first ones compile.
-
-
-def _typical(pairs: NDArray[np.float64]) -> tuple[float, float]:
-    """Of ``(runs, 2)`` seconds: the second's least, and the first's by the median of the ratios."""
-    ratio = float(np.median(pairs[:, 0] / pairs[:, 1]))
-    least = float(pairs[:, 1].min())
-    return ratio * least, least
 
 
 def _replay(play: Play) -> Callable[[], None]:

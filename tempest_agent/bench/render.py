@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tempest_agent.bench.env import SETTINGS, fastest
+from tempest_agent.bench.env import SETTINGS
 from tempest_agent.bench.figures import Figure, figure
+from tempest_agent.bench.timing import fastest
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.render.renderer import Renderer
 from tempest_agent.experts import make_teacher

@@ -15,9 +15,9 @@ from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.agent.replay.buffer import AGENT, ReplayBuffer, Rows
-from tempest_agent.bench.env import fastest
 from tempest_agent.bench.figures import Figure, figure
 from tempest_agent.bench.learner import random_batch
+from tempest_agent.bench.timing import fastest
 from tempest_agent.config import load_config
 
 ROWS = 1_000_000

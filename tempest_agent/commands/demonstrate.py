@@ -58,10 +58,10 @@ def demonstrate(
     with only_results_on_stdout():
         from tempest_agent.console.progress import Progress
         from tempest_agent.demonstrations.recorder import Recorder
-        from tempest_agent.evaluation.games import Games
+        from tempest_agent.evaluation.games import EvaluationGames
         from tempest_agent.evaluation.players import find_player
 
-        games = Games(episodes, seed, level, max_ticks, input_delay, bonus_life)
+        games = EvaluationGames(episodes, seed, level, max_ticks, input_delay, bonus_life)
         recorder = Recorder(find_player(policy), games, dataset, force)
         stop = threading.Event()
         lengths: list[int] = []

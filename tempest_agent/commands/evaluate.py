@@ -38,7 +38,7 @@ from tempest_agent.commands.options.types import (
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
-    from tempest_agent.evaluation.games import Games, Outcomes
+    from tempest_agent.evaluation.games import EvaluationGames, Outcomes
     from tempest_agent.evaluation.players import PlayerChoice
 
 
@@ -99,14 +99,16 @@ def evaluate(
     several = len(policies) * len(levels) > 1
     try:
         with only_results_on_stdout(), machine_errors():
-            from tempest_agent.evaluation.games import Games
-            from tempest_agent.plots.training_curves import require_picture
+            from tempest_agent.evaluation.games import EvaluationGames
+            from tempest_agent.plots.figure_files import require_picture
 
             machine = machine_from(backend, **machine_options)
             if machine is not None:
                 introduce_machine(machine)
             players = _players(policies)
-            games = Games(episodes, seed, levels[0], max_ticks, input_delay, bonus_life, machine)
+            games = EvaluationGames(
+                episodes, seed, levels[0], max_ticks, input_delay, bonus_life, machine
+            )
             if plot is not None:
                 require_picture(plot, "--plot")
             for player in players:
@@ -155,7 +157,11 @@ def _introduce(player: PlayerChoice, input_delay: int) -> None:
 
 
 def _play(
-    player: PlayerChoice, games: Games, threads: int, label: str, results: list[dict[str, Any]]
+    player: PlayerChoice,
+    games: EvaluationGames,
+    threads: int,
+    label: str,
+    results: list[dict[str, Any]],
 ) -> None:
     """Play ``games``, and add what they say to ``results``.
 
@@ -190,7 +196,7 @@ def _play(
 
 
 def _result(
-    player: PlayerChoice, games: Games, outcomes: Outcomes, seconds: float
+    player: PlayerChoice, games: EvaluationGames, outcomes: Outcomes, seconds: float
 ) -> dict[str, Any]:
     """What ``outcomes`` say as plain types: the JSON object of one evaluation."""
     from tempest_agent.evaluation.games import summary
@@ -225,7 +231,7 @@ def _result(
 
 def _draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
     from tempest_agent.plots.comparison import comparison_figure
-    from tempest_agent.plots.training_curves import save_figure
+    from tempest_agent.plots.figure_files import save_figure
 
     save_figure(comparison_figure(results), path, "--plot")
     click.echo(f"plot: {path}", err=True)

@@ -63,7 +63,7 @@ def play(
     a window, with the keys a and d to turn, space or f to fire, s for the superzapper.
     """
     from tempest_agent.console.progress import Progress
-    from tempest_agent.evaluation.games import Games
+    from tempest_agent.evaluation.games import EvaluationGames
     from tempest_agent.evaluation.playback import play_ticks
 
     human = player == "human"
@@ -76,7 +76,7 @@ def play(
         introduce_machine(machine)
     keyboard = _keyboard() if human else None
     choice = _choice(player, keyboard)
-    games = Games(episodes, seed, level, max_ticks, machine=machine)
+    games = EvaluationGames(episodes, seed, level, max_ticks, machine=machine)
     with machine_errors(mames_window), _film_errors(record), ExitStack() as opened:
         show = _audience(opened, choice.name, own_window, record, keyboard)
         click.echo(choice.description, err=True)

@@ -24,14 +24,8 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
 
     Needs matplotlib: pip install 'tempest-agent[plots]'.
     """
-    from tempest_agent.plots.training_curves import (
-        check_format,
-        figure_of,
-        read_curves,
-        require_matplotlib,
-        save_figure,
-        training_panels,
-    )
+    from tempest_agent.plots.figure_files import check_format, require_matplotlib, save_figure
+    from tempest_agent.plots.training_curves import figure_of, read_curves, training_panels
 
     check_format(out)
     require_matplotlib()

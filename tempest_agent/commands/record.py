@@ -54,14 +54,14 @@ def record(
         from tempest_agent.console.progress import Progress
         from tempest_agent.envs.engine.settings import LARGEST_LIMIT
         from tempest_agent.envs.mame.recorder import Recorder, RecordingBatch, write_recording
-        from tempest_agent.evaluation.games import Games
+        from tempest_agent.evaluation.games import EvaluationGames
         from tempest_agent.evaluation.playback import play_ticks_of
         from tempest_agent.evaluation.players import find_player
 
         choice = find_player(policy)
         # The tick after a machine's failure would not be the one before it plus one.
         machine = dataclasses.replace(machine, max_restarts=0)
-        games = Games(seed=seed, level=level, max_ticks=LARGEST_LIMIT)
+        games = EvaluationGames(seed=seed, level=level, max_ticks=LARGEST_LIMIT)
         recorder = Recorder(ticks)
         settings = games.settings(1, skip_idle=False)
         batch = RecordingBatch(settings, machine, recorder, choice.sees_features)

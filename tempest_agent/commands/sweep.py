@@ -18,7 +18,7 @@ from tempest_agent.errors import UserError, shown
 
 if TYPE_CHECKING:
     from tempest_agent.runs.lock import RunLock
-    from tempest_agent.sweep.executor import Engine
+    from tempest_agent.sweep.executor import Executor
     from tempest_agent.sweep.plan import Plan
 
 SWEEPS_FOLDER = "sweeps"
@@ -120,8 +120,8 @@ def sweep(
         chosen = list(overrides) if steps is None else [f"run.steps={steps}", *overrides]
         plan = _plan(source, chosen, variants_file, variant_texts, seeds, episodes, max_ticks)
         folder = out or Path(SWEEPS_FOLDER) / Path(source).stem
-        engine = _engine(jobs, ray_address, gpus)
-        figures, complete = _run(plan, folder.absolute(), engine)
+        executor = _executor(jobs, ray_address, gpus)
+        figures, complete = _run(plan, folder.absolute(), executor)
     if as_json:
         print_json(figures)
     else:
@@ -154,7 +154,7 @@ def _plan(
     return make_plan(load_config(source, overrides), variants, seeds, episodes, max_ticks)
 
 
-def _engine(jobs: int | None, ray_address: str | None, gpus: float | None) -> Engine:
+def _executor(jobs: int | None, ray_address: str | None, gpus: float | None) -> Executor:
     """Who runs the processes.
 
     Raises:
@@ -172,10 +172,11 @@ def _engine(jobs: int | None, ray_address: str | None, gpus: float | None) -> En
     return RayTasks(ray_address, jobs, gpus)
 
 
-def _run(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, Any], bool]:
+def _run(plan: Plan, out: Path, executor: Executor) -> tuple[dict[str, Any], bool]:
     """Make all runs; the figures of the table, and whether every run is in it."""
+    from tempest_agent.files.atomic_files import replacing
+    from tempest_agent.files.own_files import require_writable
     from tempest_agent.plots.sweep import can_plot, plot
-    from tempest_agent.runs.directory import replacing, require_writable
     from tempest_agent.sweep.plan import keep_plan
     from tempest_agent.sweep.report import markdown, table, title
     from tempest_agent.sweep.session import run_all
@@ -184,7 +185,7 @@ def _run(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, Any], bool]:
     lock = _locked(out)
     try:
         keep_plan(out, plan)
-        results, complete = run_all(plan, out, engine)
+        results, complete = run_all(plan, out, executor)
         figures = table(plan, results)
         with replacing(out / "results.json") as file:
             file.write((json.dumps(figures, indent=1) + "\n").encode())

@@ -21,7 +21,7 @@ from tempest_agent.demonstrations.dataset import (
 from tempest_agent.envs.api.tempest_env import TempestEnv
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.errors import UserError, shown
-from tempest_agent.evaluation.games import Games
+from tempest_agent.evaluation.games import EvaluationGames
 from tempest_agent.evaluation.players import PlayerChoice
 
 ENV_ID = "tempest_agent:Tempest-v0"
@@ -46,7 +46,7 @@ class Recorder:
     """
 
     def __init__(
-        self, player: PlayerChoice, games: Games, dataset_id: str, force: bool = False
+        self, player: PlayerChoice, games: EvaluationGames, dataset_id: str, force: bool = False
     ) -> None:
         self._minari = minari_module()
         if data_set_exists(dataset_id) and not force:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from tempest_agent.agent.checkpoints.policy import load_policy
-from tempest_agent.evaluation.games import Games, play_games, summary
+from tempest_agent.evaluation.games import EvaluationGames, play_games, summary
 from tempest_agent.evaluation.players import network_choice
 
 EVAL_MAX_TICKS = 10_000
@@ -39,7 +39,9 @@ def greedy_figures(
         with torch.random.fork_rng(devices=[]):
             check(0)
             policy = load_policy(path)
-            games = Games(count, seed, max_ticks=EVAL_MAX_TICKS, input_delay=policy.input_delay)
+            games = EvaluationGames(
+                count, seed, max_ticks=EVAL_MAX_TICKS, input_delay=policy.input_delay
+            )
             threads = min(2, os.cpu_count() or 1)
             played = summary(play_games(network_choice(policy, str(path)), games, threads, check))
     except _Stopped:

@@ -43,7 +43,7 @@ PROGRESS_STEPS = 256
 
 
 @dataclass(frozen=True)
-class Games:
+class EvaluationGames:
     """Which games are played: ``episodes`` of them, cut after ``max_ticks`` ticks each.
 
     ``bonus_life``: points between bonus lives, or ``"none"``.  ``machine``: the real machines they
@@ -124,7 +124,7 @@ class Outcomes:
 
 def play_games(
     player: PlayerChoice,
-    games: Games,
+    games: EvaluationGames,
     threads: int = 1,
     on_progress: Callable[[int], None] | None = None,
     complete: list[Outcomes] | None = None,
@@ -181,7 +181,7 @@ def play_games(
 
 def _play_share(
     choice: PlayerChoice,
-    games: Games,
+    games: EvaluationGames,
     numbers: NDArray[np.int64],
     stop: Event,
     report: Callable[[int], None],
@@ -207,7 +207,7 @@ def _play_share(
 
 def _play_share_in_turn(
     choice: PlayerChoice,
-    games: Games,
+    games: EvaluationGames,
     numbers: NDArray[np.int64],
     stop: Event,
     report: Callable[[int], None],

@@ -10,11 +10,11 @@ import numpy as np
 from tempest_agent.envs.api.backend import make_batch
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.game_state.controls import needs_no_input
-from tempest_agent.evaluation.games import Games
+from tempest_agent.evaluation.games import EvaluationGames
 from tempest_agent.evaluation.players import PlayerChoice
 
 
-def play_ticks(choice: PlayerChoice, games: Games, number: int) -> Iterator[GameBatch]:
+def play_ticks(choice: PlayerChoice, games: EvaluationGames, number: int) -> Iterator[GameBatch]:
     """Play game ``number`` of ``games``; yields the batch of this one game after every tick.
 
     The game is the one that the evaluation plays, to the last byte.
@@ -25,7 +25,7 @@ def play_ticks(choice: PlayerChoice, games: Games, number: int) -> Iterator[Game
 
 
 def play_ticks_of(
-    batch: GameBatch, choice: PlayerChoice, games: Games, number: int
+    batch: GameBatch, choice: PlayerChoice, games: EvaluationGames, number: int
 ) -> Iterator[GameBatch]:
     """The same on a batch of one game that steps tick by tick.
 

@@ -25,7 +25,7 @@ from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.machine.memory import RAM_DTYPE
 from tempest_agent.errors import UserError, nearest, shown
 from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
-from tempest_agent.runs.directory import LATEST
+from tempest_agent.runs.file_names import LATEST
 
 if TYPE_CHECKING:
     from tempest_agent.agent.checkpoints.policy import Policy

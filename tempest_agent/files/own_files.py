@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 from tempest_agent.errors import UserError
+from tempest_agent.files.system_errors import system_reason
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """No symbolic link, and no pipe that waits for its other end."""
@@ -64,3 +66,18 @@ def require_own_folder(folder: Path) -> None:
             f"{folder} is a link to {os.readlink(folder)}, and nothing is written through it: put "
             "the folder itself there (a run may be moved, and linked, as a whole)"
         )
+
+
+def require_writable(folder: Path) -> None:
+    """Make ``folder`` if need be; raise ``UserError`` if no file can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except FileExistsError as error:
+        raise UserError(f"{folder} is a file: give a folder") from error
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {folder}: {system_reason(error)}; "
+            "choose a folder of your own, or change its permissions"
+        ) from error

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.plots.training_curves import require_matplotlib
+from tempest_agent.plots.figure_files import require_matplotlib
 
 Results = Sequence[Mapping[str, Any]]
 """Evaluations with ``policy``, ``level``, ``score_iqm`` and ``score_iqm_ci95``."""

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 
-from tempest_agent.runs.directory import replacing
-from tempest_agent.stability.diagnosis import read_metrics
+from tempest_agent.files.atomic_files import replacing
+from tempest_agent.runs.metrics_reader import read_metrics
 
 PANELS = (
     ("q_mean", "Q: mean, lowest to highest", "symlog"),

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tempest_agent.runs.directory import replacing
+from tempest_agent.files.atomic_files import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

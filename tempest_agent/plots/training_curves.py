@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,16 +15,13 @@ from numpy.typing import NDArray
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.errors import UserError, one_line
 from tempest_agent.files.regular_files import read_table
-from tempest_agent.files.system_errors import system_reason
-from tempest_agent.runs.directory import replacing, require_writable
+from tempest_agent.plots.figure_files import require_matplotlib
+from tempest_agent.runs.file_names import EVALUATIONS_FILE, METRICS_FILE
 
-METRICS_FILE = "metrics.csv"
-EVALUATIONS_FILE = "evaluations.csv"
 GREEDY = "greedy_"
 """Prefix of the columns of ``evaluations.csv`` among a run's curves."""
 BOUND_MARGIN = 2.0
 """A bound is drawn if it lies within this many times the range of the curves it bounds."""
-FORMATS = (".png", ".svg", ".pdf")
 
 Curves = Mapping[str, NDArray[np.float64]]
 """Columns of a run's logs, one value a row, NaN where a row has none; ``steps`` among them."""
@@ -155,12 +151,6 @@ def _read_log(file: Path) -> dict[str, NDArray[np.float64]]:
         ) from error
 
 
-def require_matplotlib() -> None:
-    """``UserError`` where matplotlib is missing."""
-    if find_spec("matplotlib") is None:
-        raise UserError("plots need matplotlib: pip install 'tempest-agent[plots]'")
-
-
 def figure_of(runs: Mapping[str, Curves], panels: Sequence[Panel]) -> Any:
     """Return a ``matplotlib.figure.Figure`` with one diagram a panel, over decisions.
 
@@ -252,40 +242,3 @@ def _short_number(value: float, _position: int) -> str:
         if abs(value) >= size:
             return f"{value / size:g}{letter}"
     return f"{value:g}"
-
-
-def require_picture(path: Path, option: str) -> None:
-    """``UserError`` where no figure can be saved at ``path``, the value of ``option``.
-
-    For commands that work for long before they draw; makes the folder of ``path`` if need be.
-    """
-    check_format(path, option)
-    require_matplotlib()
-    if path.is_dir():
-        raise UserError(f"{option} {path} is a folder: give the name of a file")
-    require_writable(path.parent)
-
-
-def save_figure(figure: Any, path: Path, option: str = "--out") -> None:
-    """Write ``figure`` to ``path`` (.png, .svg or .pdf); the file there before stays until then.
-
-    ``option`` is the one that ``path`` came from, for the error's words.
-
-    Raises:
-        UserError: another kind of file, or a folder that cannot be written.
-    """
-    check_format(path, option)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            figure.savefig(file, format=path.suffix[1:].lower(), dpi=100)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {system_reason(error)}; choose another {option}"
-        ) from error
-
-
-def check_format(path: Path, option: str = "--out") -> None:
-    """``UserError`` for a file name whose ending is no picture's."""
-    if path.suffix.lower() not in FORMATS:
-        raise UserError(f"{option} {path}: the name must end in one of {', '.join(FORMATS)}")

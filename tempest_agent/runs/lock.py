@@ -12,8 +12,7 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from tempest_agent.errors import UserError
 from tempest_agent.files.own_files import LINK_ERRORS, LinkedFileError, require_own
-
-LOCK_FILE = ".lock"
+from tempest_agent.runs.file_names import LOCK_FILE
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 """What locking ends in on a file system that has no locks."""

@@ -12,12 +12,12 @@ from pathlib import Path
 from torch.utils.tensorboard import SummaryWriter
 
 from tempest_agent.errors import UserError
+from tempest_agent.files.atomic_files import replacing, set_aside
 from tempest_agent.files.own_files import LinkedFileError, open_own
 from tempest_agent.files.regular_files import LARGEST_LOG, read_regular
-from tempest_agent.runs.directory import replacing, set_aside
+from tempest_agent.runs.file_names import EVALUATIONS_FILE, METRICS_FILE, STEPS
 
-STEP_COLUMN = "steps"
-TABLES = {"train": "metrics.csv", "eval": "evaluations.csv"}
+TABLES = {"train": METRICS_FILE, "eval": EVALUATIONS_FILE}
 EVENT_FILES = "events.out.tfevents.*"
 
 log = logging.getLogger("tempest_agent")
@@ -43,7 +43,7 @@ class CsvLog:
                 aside = set_aside(path).name
                 log.warning("%s is damaged: set aside as %s, and begun anew", path, aside)
                 return
-            self._rows = [row for row in rows if int(row[STEP_COLUMN]) <= resumed_at]
+            self._rows = [row for row in rows if int(row[STEPS]) <= resumed_at]
             if self._rows:
                 self._rewrite()
             else:  # Columns are added in the order of the rows, as in a new run.
@@ -52,12 +52,12 @@ class CsvLog:
 
     def has(self, steps: int) -> bool:
         """Return whether there is a row of the state after ``steps`` decisions."""
-        return any(row[STEP_COLUMN] == str(steps) for row in self._rows)
+        return any(row[STEPS] == str(steps) for row in self._rows)
 
     def write(self, steps: int, figures: Mapping[str, float]) -> None:
         """Append ``figures`` as the state after ``steps`` decisions."""
-        row = {STEP_COLUMN: str(steps)}
-        row |= {name: f"{value:.9g}" for name, value in figures.items() if name != STEP_COLUMN}
+        row = {STEPS: str(steps)}
+        row |= {name: f"{value:.9g}" for name, value in figures.items() if name != STEPS}
         self._rows.append(row)
         new = [name for name in row if name not in self._columns]
         if new:
@@ -94,11 +94,11 @@ def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     text = read_regular(path, LARGEST_LOG).decode("utf-8")
     whole = text[: text.rfind("\n") + 1]
     lines = list(csv.reader(StringIO(whole, newline=""), strict=True))
-    if not lines or lines[0][:1] != [STEP_COLUMN] or len(set(lines[0])) < len(lines[0]):
+    if not lines or lines[0][:1] != [STEPS] or len(set(lines[0])) < len(lines[0]):
         raise ValueError("no heading")
     rows = [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
     for row in rows:
-        int(row[STEP_COLUMN])
+        int(row[STEPS])
         for value in row.values():
             float(value or 0)
     return lines[0], rows
@@ -122,7 +122,7 @@ class MetricsLog:
         """Log ``figures`` in ``train`` or ``eval`` as the state after ``steps`` decisions."""
         self._tables[table].write(steps, figures)
         for name, value in figures.items():
-            if name != STEP_COLUMN:
+            if name != STEPS:
                 self._events.add_scalar(f"{table}/{name}", value, steps)
         self._events.flush()
 

@@ -12,18 +12,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.config import LARGEST, Config, ConfigError, forget_local, from_dict
+from tempest_agent.config import Config, ConfigError, forget_local, from_dict
 from tempest_agent.config.yaml_files import parse_yaml, read_text
 from tempest_agent.errors import UserError, one_line, printable
-from tempest_agent.files.regular_files import read_table
-from tempest_agent.runs.directory import CHECKPOINT_FOLDER, CONFIG_FILE, RUN_FILE, checkpoint_step
+from tempest_agent.runs.file_names import (
+    CHECKPOINT_FOLDER,
+    CONFIG_FILE,
+    GUARD_FILE,
+    METRICS_FILE,
+    RUN_FILE,
+    STEPS,
+    checkpoint_step,
+)
 from tempest_agent.runs.lock import is_locked
-from tempest_agent.stability.guard_log import GUARD_FILE, read_events
-from tempest_agent.stability.metric_history import Facts, Series
-from tempest_agent.stability.symptoms import DISEASES, detect
+from tempest_agent.runs.metrics_reader import read_metrics
+from tempest_agent.stability.guard_log import read_events
+from tempest_agent.stability.metric_history import MetricHistory, RunFacts
+from tempest_agent.stability.symptoms import SYMPTOMS, detect
 
-METRICS_FILE = "metrics.csv"
-STEPS = "steps"
 HEALTHY, RECOVERED, UNHEALTHY, UNKNOWN = "healthy", "recovered", "unhealthy", "unknown"
 MOST_NOTES = 20
 LONGEST_EVIDENCE = 300
@@ -47,8 +53,8 @@ class Finding:
     """Whether it was there in the last lines."""
 
     def to_dict(self) -> dict[str, Any]:
-        disease = DISEASES[self.name]
-        return {**vars(self), "cause": disease.cause, "remedy": disease.advice}
+        spec = SYMPTOMS[self.name]
+        return {**vars(self), "cause": spec.cause, "remedy": spec.advice}
 
 
 @dataclass
@@ -106,14 +112,14 @@ def diagnose(run: Path) -> Diagnosis:
 
 def examine(lines: list[dict[str, float]], config: Config) -> list[Finding]:
     """All symptoms that ``lines`` show at any time, the gravest first."""
-    facts, guard = Facts.of(config), config.guard
-    series = Series(guard.window, facts.free_share)
+    facts, guard = RunFacts.of(config), config.guard
+    history = MetricHistory(guard.window, facts.free_share)
     found: dict[str, Finding] = {}
     recent = {line[STEPS] for line in lines[-guard.patience :]}
     for line in lines:
-        series.add(line)
+        history.add(line)
         step = int(line[STEPS])
-        for name, evidence in detect(series, facts, guard):
+        for name, evidence in detect(history, facts, guard):
             before = found.get(name)
             found[name] = Finding(
                 name,
@@ -125,24 +131,7 @@ def examine(lines: list[dict[str, float]], config: Config) -> list[Finding]:
             )
     for finding in found.values():
         finding.evidence += f" (first at {finding.first_step:,}; in {finding.lines} lines)"
-    return [found[name] for name in DISEASES if name in found]
-
-
-def read_metrics(path: Path, notes: list[str]) -> tuple[list[dict[str, float]], int]:
-    """Lines of a ``metrics.csv`` that can be read, and how many cannot."""
-    if not path.exists():
-        notes.append(f"there is no {path.name} yet: the run has logged nothing")
-        return [], 0
-    try:
-        heading, *rows = [*read_table(path)] or [[]]
-    except (OSError, UserError) as error:
-        notes.append(f"{path.name} cannot be read: {one_line(error)}")
-        return [], 0
-    if STEPS not in heading:
-        notes.append(f"{path.name} has no heading: it cannot be read")
-        return [], len(rows) + 1
-    lines = [line for line in (_line(heading, row) for row in rows) if line]
-    return lines, len(rows) - len(lines)
+    return [found[name] for name in SYMPTOMS if name in found]
 
 
 def _events(run: Path, notes: list[str]) -> list[dict[str, Any]]:
@@ -155,17 +144,6 @@ def _events(run: Path, notes: list[str]) -> list[dict[str, Any]]:
     if damaged:
         notes.append(f"{damaged} damaged lines of {GUARD_FILE} were left out")
     return events
-
-
-def _line(heading: list[str], row: list[str]) -> dict[str, float]:
-    """The figures of a row by name; nothing of one that is cut short or no numbers."""
-    if len(row) != len(heading):
-        return {}
-    try:
-        figures = {name: float(text) for name, text in zip(heading, row, strict=True) if text}
-    except ValueError:
-        return {}
-    return figures if 0 <= figures.get(STEPS, -1) <= LARGEST else {}
 
 
 def _check(run: Path) -> None:

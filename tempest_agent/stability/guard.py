@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from tempest_agent.config import Config
 
-from .metric_history import Facts, Series
+from .metric_history import MetricHistory, RunFacts
 from .remedies import Remedies
-from .symptoms import DISEASES, Symptom, detect
+from .symptoms import SYMPTOMS, Symptom, detect
 
 SYMPTOM, OVER, REMEDY, UNDONE, EXHAUSTED = "symptom", "over", "remedy", "undone", "exhausted"
 AT_ONCE = ("not_finite",)
@@ -59,8 +59,8 @@ class Guard:
 
     def __init__(self, config: Config, has_teacher: bool) -> None:
         self.guard = config.guard
-        self.facts = Facts.of(config, has_teacher)
-        self.series = Series(self.guard.window, self.facts.free_share)
+        self.facts = RunFacts.of(config, has_teacher)
+        self.history = MetricHistory(self.guard.window, self.facts.free_share)
         self.remedies = Remedies(self.guard, config.learner.target_clip, has_teacher)
         self.good_step: int | None = None
         self._present: dict[str, int] = {}
@@ -78,14 +78,14 @@ class Guard:
     @property
     def is_well(self) -> bool:
         """Whether there are updates and the last line showed no symptom to be treated."""
-        learned = self.series.last("updates", 0.0) > 0
-        return learned and not any(DISEASES[name].remedies for name in self._present)
+        learned = self.history.last("updates", 0.0) > 0
+        return learned and not any(SYMPTOMS[name].remedies for name in self._present)
 
     def observe(self, figures: Mapping[str, float]) -> list[Event]:
         """Look at a line of metrics and act; what was seen and done."""
-        self.series.add({k: float(v) for k, v in figures.items() if not k.endswith(SPEED)})
+        self.history.add({k: float(v) for k, v in figures.items() if not k.endswith(SPEED)})
         step = int(figures["steps"])
-        symptoms = detect(self.series, self.facts, self.guard)
+        symptoms = detect(self.history, self.facts, self.guard)
         events = self._compare(step, symptoms)
         if not self.enabled:
             return events
@@ -116,7 +116,7 @@ class Guard:
         """Count for how many lines each symptom has lasted; what is new and what is over."""
         names = {symptom.name for symptom in symptoms}
         events = [
-            Event(step, SYMPTOM, symptom.name, "", f"{symptom.evidence}; {symptom.disease.advice}")
+            Event(step, SYMPTOM, symptom.name, "", f"{symptom.evidence}; {symptom.spec.advice}")
             for symptom in symptoms
             if symptom.name not in self._present
         ]
@@ -133,7 +133,7 @@ class Guard:
             name = symptom.name
             lasted = self._present[name]
             waited = lasted >= self.guard.patience and self._wait == 0
-            if not symptom.disease.remedies or not (waited or (name in AT_ONCE and lasted == 1)):
+            if not symptom.spec.remedies or not (waited or (name in AT_ONCE and lasted == 1)):
                 continue
             done = self._next_remedy(name)
             if done is not None:
@@ -141,15 +141,15 @@ class Guard:
                 return [Event(step, REMEDY, name, *done)]
             if name not in self._exhausted:
                 self._exhausted.append(name)
-                return [Event(step, EXHAUSTED, name, "", symptom.disease.advice)]
+                return [Event(step, EXHAUSTED, name, "", symptom.spec.advice)]
         return []
 
     def _next_remedy(self, symptom: str) -> tuple[str, str] | None:
-        ladder = DISEASES[symptom].remedies
+        ladder = SYMPTOMS[symptom].remedies
         first = self._position.get(symptom, 0)
         for i in range(len(ladder)):
             place = (first + i) % len(ladder)
-            detail = self.remedies.apply(ladder[place], self.series.value_scale(self.facts.gamma))
+            detail = self.remedies.apply(ladder[place], self.history.value_scale(self.facts.gamma))
             if detail is not None:
                 remedy = ladder[place]
                 self._position[symptom] = place + 1
@@ -184,14 +184,14 @@ class Guard:
 
     def state_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _STORED} | {
-            "series": self.series.state_dict(),
+            "series": self.history.state_dict(),
             "remedies": self.remedies.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name in _STORED:
             setattr(self, name, state[name])
-        self.series.load_state_dict(state["series"])
+        self.history.load_state_dict(state["series"])
         self.remedies.load_state_dict(state["remedies"])
 
 

@@ -9,11 +9,10 @@ from typing import Any
 
 from tempest_agent.config import LARGEST
 from tempest_agent.envs.plain_json import parse_json
+from tempest_agent.files.atomic_files import replacing, set_aside
 from tempest_agent.files.regular_files import read_lines
-from tempest_agent.runs.directory import replacing, set_aside
+from tempest_agent.runs.file_names import GUARD_FILE
 from tempest_agent.stability.guard import Event
-
-GUARD_FILE = "guard.jsonl"
 
 log = logging.getLogger("tempest_agent")
 

@@ -29,7 +29,7 @@ RARE = 0.01
 UNKNOWN = math.nan
 
 
-class Facts(NamedTuple):
+class RunFacts(NamedTuple):
     """What the detectors need to know of a run besides its metrics."""
 
     gamma: float
@@ -46,13 +46,13 @@ class Facts(NamedTuple):
     """That the whole run makes, about."""
 
     @staticmethod
-    def of(config: Config, has_teacher: bool = False) -> Facts:
+    def of(config: Config, has_teacher: bool = False) -> RunFacts:
         """The facts of a run with the settings ``config``.
 
         ``has_teacher``: whether there is one, whatever ``teacher.name``.
         """
         learner, games = config.learner, config.run.num_envs
-        return Facts(
+        return RunFacts(
             learner.gamma,
             learner.max_grad_norm,
             learner.target_update_interval / learner.tau,
@@ -61,7 +61,7 @@ class Facts(NamedTuple):
             make_distribution(learner).resolution,
         ).for_steps(config, config.run.steps)
 
-    def for_steps(self, config: Config, steps: int) -> Facts:
+    def for_steps(self, config: Config, steps: int) -> RunFacts:
         """The same of a run that ends after ``steps`` decisions."""
         turns = max(steps - config.replay.learning_starts, 0) / config.run.num_envs
         return self._replace(
@@ -136,7 +136,7 @@ def scatter(values: list[float]) -> float:
     return math.sqrt(fmean(steps) / 2.0) if steps else UNKNOWN
 
 
-class Series:
+class MetricHistory:
     """The last lines of metrics, and the best that the run has reached so far.
 
     Args:

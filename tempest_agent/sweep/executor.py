@@ -1,6 +1,6 @@
 """Who runs the processes of a sweep.  Here: this machine, a few at a time (see ``ray_tasks``).
 
-An engine knows nothing about training: a ``Task`` tells it one command after the other, and what
+An executor knows nothing about training: a ``Task`` tells it one command after the other, and what
 has been done is told by the files that the commands leave.
 """
 
@@ -52,7 +52,7 @@ class Task(Protocol):
         """What is to be run now, by what is on the disk; None when all is done."""
 
 
-class Engine(Protocol):
+class Executor(Protocol):
     """Runs tasks side by side."""
 
     def run(
@@ -85,7 +85,7 @@ class LocalProcesses:
     def run(
         self, tasks: Sequence[Task], watch: Callable[[], None], failed: Callable[[Task, int], None]
     ) -> None:
-        """As in ``Engine``.  The processes are asked to save and end; a second signal kills."""
+        """As in ``Executor``.  The processes are asked to save and end; a second signal kills."""
         waiting, running = deque(tasks), list[_Running]()
         with signals_seen() as signals:
             try:

@@ -28,7 +28,7 @@ from tempest_agent.config import (
 )
 from tempest_agent.config.yaml_files import parse_yaml, read_text
 from tempest_agent.errors import UserError, printable, shown, unknown_name
-from tempest_agent.runs.directory import replacing
+from tempest_agent.files.atomic_files import replacing
 
 PLAN_FILE = "sweep.yaml"
 BASE = "base"

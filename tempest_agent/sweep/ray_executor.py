@@ -86,7 +86,7 @@ class RayTasks:
     def run(
         self, tasks: Sequence[Task], watch: Callable[[], None], failed: Callable[[Task, int], None]
     ) -> None:
-        """As in ``Engine``.  Commands are asked to save and end; a second signal kills them.
+        """As in ``Executor``.  Commands are asked to save and end; a second signal kills them.
 
         Raises:
             UserError: no Ray, no such cluster, a machine of it does not see the folder, or the

@@ -18,12 +18,13 @@ from tempest_agent.config import local_options, to_dict
 from tempest_agent.errors import UserError, printable, shown
 from tempest_agent.files.own_files import require_own_folder
 from tempest_agent.files.regular_files import read_json, read_lines, read_table
-from tempest_agent.runs.directory import (
+from tempest_agent.runs.directory import can_resume, write_config
+from tempest_agent.runs.file_names import (
     CHECKPOINT_FOLDER,
     CONFIG_FILE,
+    METRICS_FILE,
     RUN_FILE,
-    can_resume,
-    write_config,
+    STEPS,
 )
 from tempest_agent.runs.lock import RunLock
 from tempest_agent.sweep.executor import Command
@@ -44,7 +45,7 @@ _PROGRAM = (sys.executable, "-m", "tempest_agent.cli")
 
 @dataclass(frozen=True)
 class SweepRun:
-    """One variant trained with one seed (a ``Task`` for an engine)."""
+    """One variant trained with one seed (a ``Task`` for an executor)."""
 
     out: Path
     plan: Plan
@@ -96,8 +97,8 @@ class SweepRun:
         if self._trained.is_file():
             return total
         try:
-            heading, *rows = read_table(self.folder / "metrics.csv")
-            at = heading.index("steps")
+            heading, *rows = read_table(self.folder / METRICS_FILE)
+            at = heading.index(STEPS)
         except (OSError, UserError, ValueError):
             return 0  # Not begun.
         # The last line may be being written right now.

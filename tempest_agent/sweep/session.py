@@ -1,4 +1,4 @@
-"""One start of a sweep: all its runs by an engine, with progress."""
+"""One start of a sweep: all its runs by an executor, with progress."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tempest_agent.console.progress import Progress
 from tempest_agent.errors import UserError
 from tempest_agent.evaluation.statistics import interquartile_mean
 from tempest_agent.runs.lock import is_locked
-from tempest_agent.sweep.executor import POLL_SECONDS, Engine, Task
+from tempest_agent.sweep.executor import POLL_SECONDS, Executor, Task
 from tempest_agent.sweep.plan import Plan
 from tempest_agent.sweep.runs import SweepRun, all_steps, last_words, runs_of
 
@@ -22,7 +22,9 @@ SAVING_SECONDS = 60.0
 """In which a run saves and ends that a sweep which was killed has left."""
 
 
-def run_all(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, list[dict[str, Any]]], bool]:
+def run_all(
+    plan: Plan, out: Path, executor: Executor
+) -> tuple[dict[str, list[dict[str, Any]]], bool]:
     """Make every run of ``plan`` in ``out`` that is not complete yet.
 
     Returns:
@@ -54,7 +56,7 @@ def run_all(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, list[dict[
         done = len(runs) - len(open_runs)
         progress.message(f"sweep {out}: {len(runs)} runs, {done} of them complete")
         _wait_for_ends(open_runs, progress.message)
-        engine.run(runs, watch, failed)
+        executor.run(runs, watch, failed)
     results: dict[str, list[dict[str, Any]]] = {}
     for run in runs:
         result = run.result()

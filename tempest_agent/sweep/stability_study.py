@@ -15,15 +15,13 @@ from typing import Any
 
 from tempest_agent.config import Config, load_config
 from tempest_agent.errors import UserError, shown
+from tempest_agent.files.atomic_files import replacing
+from tempest_agent.files.own_files import require_writable
 from tempest_agent.files.regular_files import read_json
-from tempest_agent.runs.directory import (
-    CHECKPOINT_FOLDER,
-    can_resume,
-    checkpoint_step,
-    replacing,
-    require_writable,
-)
-from tempest_agent.stability.diagnosis import diagnose, read_metrics
+from tempest_agent.runs.directory import can_resume
+from tempest_agent.runs.file_names import CHECKPOINT_FOLDER, checkpoint_step
+from tempest_agent.runs.metrics_reader import read_metrics
+from tempest_agent.stability.diagnosis import diagnose
 from tempest_agent.training.memory_check import require_memory
 from tempest_agent.training.session import Session
 

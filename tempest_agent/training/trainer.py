@@ -51,7 +51,7 @@ from tempest_agent.agent.ranks.process_group import share_of
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.config import Config, from_dict, to_dict, with_local
 from tempest_agent.errors import UserError
-from tempest_agent.runs.directory import publish
+from tempest_agent.files.atomic_files import publish
 from tempest_agent.training.memory_check import require_memory
 
 from .due_checkpoints import DueCheckpoints

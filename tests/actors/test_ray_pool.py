@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 import ray
-from fake_engine import snapshot
+from fake_executor import snapshot
 from processes import eventually, process
 from ray_players import FaultyPlayer, HonestPlayer, SlowPlayer, UnbuildablePlayer
 from ray_pools import STORE, make_order, pid_of, pool_of, rows_of, steps_of
 
 from tempest_agent.actors import ray_executor as ray_engine
-from tempest_agent.actors.messages import Order, Part
+from tempest_agent.actors.messages import ActorShare, Order
 from tempest_agent.actors.pool import ActorEvent, ActorsFailedError
-from tempest_agent.actors.ray_executor import RayEngine
+from tempest_agent.actors.ray_executor import RayExecutor
 from tempest_agent.actors.snapshot import Snapshot
 from tempest_agent.agent.collect.source import PlayFailedError
 from tempest_agent.errors import UserError
@@ -43,7 +43,7 @@ def end_of_ray() -> Iterator[None]:
 def cluster() -> None:
     """One that the engines of this module find and leave running."""
     if not ray.is_initialized():
-        RayEngine(HonestPlayer, store_bytes=STORE)
+        RayExecutor(HonestPlayer, store_bytes=STORE)
 
 
 @pytest.mark.usefixtures("cluster")
@@ -140,7 +140,7 @@ def test_an_actor_that_raises_is_killed_or_hangs_is_begun_anew_and_the_reason_to
     lost = [process(pid) for pid in pids[:6:2]]
     eventually(lambda: not any(each.alive for each in lost))
     raised, killed, hung = events
-    assert [event.part for event in events] == [Part(1, 2, number) for number in range(3)]
+    assert [event.part for event in events] == [ActorShare(1, 2, number) for number in range(3)]
     assert raised.reason == "ZeroDivisionError: no more credits"
     assert 'raise ZeroDivisionError("no more credits")' in raised.details
     assert killed.reason.startswith("The actor is dead because its worker process has died")
@@ -208,13 +208,13 @@ def test_a_cluster_that_is_not_there_is_said_in_one_line(monkeypatch: pytest.Mon
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", none_here)
     with pytest.raises(UserError, match=r"no Ray cluster at 'auto': .*ray start --head"):
-        RayEngine(HonestPlayer, address="auto")
+        RayExecutor(HonestPlayer, address="auto")
 
 
 def test_without_ray_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UserError, match=r"pip install 'tempest-agent\[ray\]'"):
-        RayEngine(HonestPlayer)
+        RayExecutor(HonestPlayer)
 
 
 def test_the_handler_of_sigterm_stays() -> None:
@@ -224,7 +224,7 @@ def test_the_handler_of_sigterm_stays() -> None:
     ray.shutdown()
     before = signal.signal(signal.SIGTERM, handler)
     try:
-        RayEngine(HonestPlayer, store_bytes=STORE)
+        RayExecutor(HonestPlayer, store_bytes=STORE)
         assert signal.getsignal(signal.SIGTERM) is handler
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -255,7 +255,7 @@ def test_a_sigterm_while_ray_begins_gets_the_handler_it_was_meant_for(
 
     before = signal.signal(signal.SIGTERM, handler)
     try:
-        RayEngine(HonestPlayer, store_bytes=STORE)
+        RayExecutor(HonestPlayer, store_bytes=STORE)
         assert signal.getsignal(signal.SIGTERM) is handler
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -270,15 +270,15 @@ def test_that_ray_itself_is_gone_is_said_in_one_line(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
     monkeypatch.setattr(ray_engine, "watch_over", lambda _: RayWatch([]))
     monkeypatch.setattr(ray, "put", lambda value: value)
-    engine = RayEngine(HonestPlayer)
+    executor = RayExecutor(HonestPlayer)
     words = r"^Ray has ended on this machine \(Broken pipe\): see its logs, "
     for name in ("wait", "put"):
         monkeypatch.setattr(ray, name, fail)
     worker = SimpleNamespace(play=SimpleNamespace(remote=fail))
     for use in (
-        lambda: engine.wait([1], 1.0),
-        lambda: engine.put(snapshot(1)),
-        lambda: engine.submit(worker, Order(1), 1),
+        lambda: executor.wait([1], 1.0),
+        lambda: executor.put(snapshot(1)),
+        lambda: executor.submit(worker, Order(1), 1),
     ):
         with pytest.raises(PlayFailedError, match=words):
             use()

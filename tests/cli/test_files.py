@@ -13,25 +13,19 @@ from pathlib import Path
 import pytest
 
 from tempest_agent.errors import UserError
+from tempest_agent.files.atomic_files import publish, remove_leftovers, replacing
+from tempest_agent.files.own_files import require_writable
 from tempest_agent.runs import directory as run_directory
-from tempest_agent.runs.directory import (
+from tempest_agent.runs.directory import HOUR, create_run, discard_run, find_run
+from tempest_agent.runs.file_names import (
     CHECKPOINT_FILES,
     CHECKPOINT_FOLDER,
-    HOUR,
     LATEST_FILES,
+    LOCK_FILE,
     RUN_FILES,
-    create_run,
-    discard_run,
-    find_run,
-    git_commit,
-    publish,
-    record_start,
-    remove_leftovers,
-    replacing,
-    require_writable,
 )
-from tempest_agent.runs.lock import LOCK_FILE
 from tempest_agent.runs.metrics_log import CsvLog
+from tempest_agent.runs.provenance import git_commit, record_start
 
 
 def table(path: Path) -> list[list[str]]:

@@ -21,7 +21,8 @@ from processes import eventually
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
 from tempest_agent.errors import UserError
-from tempest_agent.runs.lock import LOCK_FILE, RunLock
+from tempest_agent.runs.file_names import LOCK_FILE
+from tempest_agent.runs.lock import RunLock
 from tempest_agent.training.session import Session
 
 TRAIN = [sys.executable, "-m", "tempest_agent.cli", "train", "--json", "--eval-games", "0"]

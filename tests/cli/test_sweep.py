@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 from tempest_agent.cli import cli
 from tempest_agent.plots import sweep as plot
 from tempest_agent.runs.lock import RunLock
-from tempest_agent.sweep import executor as engine
+from tempest_agent.sweep import executor as executor
 from tempest_agent.sweep import plan, session
 from tempest_agent.sweep.runs import SweepRun
 
@@ -118,7 +118,7 @@ def test_a_stopped_sweep_goes_on_where_it_was(here: Path) -> None:
 
 
 class Pretended:
-    """An engine that makes up the files of complete runs; those of one variant fail."""
+    """An executor that makes up the files of complete runs; those of one variant fail."""
 
     def __init__(self, jobs: int) -> None:
         self.jobs = jobs
@@ -144,7 +144,7 @@ class Pretended:
 
 
 def test_a_run_that_a_killed_sweep_left_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "LocalProcesses", Pretended)
+    monkeypatch.setattr(executor, "LocalProcesses", Pretended)
     again = ("sweep", "smoke", "--seeds", "1")
     assert run(*again).exit_code == 0
     left = Path("sweeps/smoke/base/seed1")
@@ -177,7 +177,7 @@ def test_a_run_that_a_killed_sweep_left_is_waited_for(monkeypatch: pytest.Monkey
 
 
 def test_a_run_that_fails_is_named_and_the_others_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "LocalProcesses", Pretended)
+    monkeypatch.setattr(executor, "LocalProcesses", Pretended)
     bad = ("--variant", "bad:learner.gamma=0.9")
     result = run("sweep", "smoke", "--seeds", "2", *bad)
     assert result.exit_code == 1
@@ -190,7 +190,7 @@ def test_a_run_that_fails_is_named_and_the_others_count(monkeypatch: pytest.Monk
 
 
 def test_without_a_single_run_there_is_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "LocalProcesses", Pretended)
+    monkeypatch.setattr(executor, "LocalProcesses", Pretended)
     monkeypatch.setattr(plan, "BASE", "bad")
     result = run("sweep", "smoke", "--json")
     assert result.exit_code == 2
@@ -200,7 +200,7 @@ def test_without_a_single_run_there_is_no_table(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_without_matplotlib_there_is_a_table_and_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "LocalProcesses", Pretended)
+    monkeypatch.setattr(executor, "LocalProcesses", Pretended)
     monkeypatch.setattr(plot, "find_spec", lambda _: None)
     result = run("sweep", "smoke")
     assert result.exit_code == 0

@@ -17,11 +17,13 @@ from tempest_agent.cli import cli
 from tempest_agent.envs.mame.recorder import write_recording
 from tempest_agent.envs.render.film import FilmWriter
 from tempest_agent.errors import UserError
+from tempest_agent.files.atomic_files import publish
 from tempest_agent.files.own_files import LinkedFileError, open_own
-from tempest_agent.plots.training_curves import save_figure
-from tempest_agent.runs.directory import publish, record_start, write_config
+from tempest_agent.plots.figure_files import save_figure
+from tempest_agent.runs.directory import write_config
 from tempest_agent.runs.lock import RunLock
 from tempest_agent.runs.metrics_log import CsvLog, MetricsLog
+from tempest_agent.runs.provenance import record_start
 from tempest_agent.stability.guard import REMEDY, Event
 from tempest_agent.stability.guard_log import GuardLog
 from tempest_agent.sweep.executor import Command, outputs_of

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from inline_engine import InlineEngine
+from inline_executor import InlineExecutor
 from places import SUPPORT
 from processes import Process, below, eventually
 from ray.cluster_utils import Cluster
@@ -172,7 +172,7 @@ def test_a_run_saves_says_so_and_can_go_on(killed: Killed) -> None:
     resumed = Trainer.resume(
         killed.run,
         actors={"ray_address": ""},
-        games=lambda config: RemoteGames(config, InlineEngine),
+        games=lambda config: RemoteGames(config, InlineExecutor),
     )
     assert train.last_line.startswith(
         f"tempest-agent: the head of the Ray cluster at {killed.address} has not answered for "

@@ -21,7 +21,7 @@ from torch import Tensor
 from tempest_agent.agent.networks.q_network import LANES, Layout, QNetwork
 from tempest_agent.config import LARGEST, Config, ConfigError, forget_local, from_dict
 from tempest_agent.errors import one_line, shown
-from tempest_agent.stability.symptoms import DISEASES
+from tempest_agent.stability.symptoms import SYMPTOMS
 
 from .checkpoint_archive import ForeignFileError, no_checkpoint
 
@@ -302,7 +302,7 @@ def _schedule(name: str, value: Any) -> None:
         raise MisfitError(f"its entry {name} has an unknown name {_shown(min(unknown, key=str))}")
 
 
-REMEDIES = frozenset(remedy for disease in DISEASES.values() for remedy in disease.remedies)
+REMEDIES = frozenset(remedy for spec in SYMPTOMS.values() for remedy in spec.remedies)
 
 _PCG64 = _record(
     {
@@ -375,10 +375,10 @@ def _remedy(name: str, value: Any) -> None:
 _GUARD = _record(
     {
         "good_step": _maybe(_whole()),
-        **dict.fromkeys(("_present", "_position"), _table_of(_whole(), DISEASES)),
+        **dict.fromkeys(("_present", "_position"), _table_of(_whole(), SYMPTOMS)),
         **dict.fromkeys(("_wait", "_clean", "_expert_lines", "_backoff"), _whole()),
         "_undone": _list_of(_one_of(REMEDIES)),
-        "_exhausted": _list_of(_one_of(DISEASES)),
+        "_exhausted": _list_of(_one_of(SYMPTOMS)),
         "series": _record(
             {
                 "lines": _list_of(_table_of(_any_number)),
