@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.bench.figures import Figure, compared, figure
-from tempest_agent.bench.timing import fastest, paired
+from tempest_agent.bench.timing import fastest, paired, seconds_of
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.engine.batch import NO_OUTPUT, GameBatch, rows_of
@@ -112,13 +112,13 @@ def measure() -> dict[str, Figure]:
             f"speed of 2 threads to 1, {CROWD_GAMES} games with features",
             crowd.decisions / crowd_one,
         ),
-        "vector_overhead": {
-            "value": vector / batch - 1.0,
-            "unit": "time that Gymnasium's vector form adds to the batched step with the same "
+        "vector_overhead": compared(
+            batch / vector,
+            "time that Gymnasium's vector form adds to the batched step with the same "
             f"float observations, of the same {MANY_GAMES} games",
-            "baseline": many.decisions / batch,
-            "ratio": batch / vector,
-        },
+            many.decisions / batch,
+            value=vector / batch - 1.0,
+        ),
         "many_games_ratio": compared(
             by_few / at_once,
             f"speed of {CROWD_GAMES} games at once to {GAMES} at a time, with features",
@@ -130,14 +130,11 @@ def measure() -> dict[str, Figure]:
         ),
         "first_compile_seconds": figure(_first_compile(), "s the same with nothing compiled"),
         "bytes_per_game": figure(_bytes_per_game(), "bytes"),
-        "ale_ratio": {
-            "value": None if ale is None else steps / ale,
-            "unit": f"steps with features to ALE frames without picture ({ALE_GAME})"
-            if ale is not None
-            else "needs ale-py: pip install ale-py",
-            "baseline": ale,
-            "ratio": None if ale is None else steps / ale,
-        },
+        "ale_ratio": figure(None, "needs ale-py: pip install ale-py")
+        if ale is None
+        else compared(
+            steps / ale, f"steps with features to ALE frames without picture ({ALE_GAME})", ale
+        ),
     }
 
 
@@ -288,9 +285,8 @@ def _first_step(cache: str | None) -> float:
     environment = dict(os.environ)
     if cache is not None:
         environment["TEMPEST_AGENT_CACHE"] = cache
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", FIRST_STEP], check=True, env=environment)
-    return time.perf_counter() - began
+    command = [sys.executable, "-c", FIRST_STEP]
+    return seconds_of(lambda: subprocess.run(command, check=True, env=environment))
 
 
 def _first_compile() -> float:

@@ -9,7 +9,6 @@ torch's own operations: fused optimiser, averages and norms over all weights at 
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,8 +22,9 @@ from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.agent.replay.buffer import AGENT, Batch
-from tempest_agent.bench.figures import Figure, figure
+from tempest_agent.bench.figures import Figure, compared, figure
 from tempest_agent.bench.tensor_memory import peak_bytes
+from tempest_agent.bench.timing import Preparation, rounds
 from tempest_agent.config import Config, load_config
 
 Seconds = NDArray[np.float64]
@@ -54,23 +54,20 @@ def measure() -> dict[str, Figure]:
         one, four = (_memory(Layout(PUBLIC_FEATURES), parts) for parts in (1, 4))
     finally:
         torch.set_num_threads(threads)
-    accumulated = 4.0 * _median(public.ours / public.four)
     return {
         "samples_per_second": _speed(public, BATCH),
         "ratio_to_plain_loop": _ratio(public.ours, public.plain, "the best plain PyTorch loop"),
         "ratio_to_matmul": _ratio(public.ours, public.products, "its matrix products"),
-        "accumulation_4_ratio": {
-            "value": accumulated,
-            "unit": "speed with 4 micro-batches to 1, equally many rows in each",
-            "baseline": BATCH / _median(public.ours),
-            "ratio": accumulated,
-        },
-        "accumulation_4_memory_ratio": {
-            "value": four / one,
-            "unit": "peak bytes of tensors with 4 micro-batches to 1, equally many rows in each",
-            "baseline": float(one),
-            "ratio": four / one,
-        },
+        "accumulation_4_ratio": compared(
+            4.0 * _median(public.ours / public.four),
+            "speed with 4 micro-batches to 1, equally many rows in each",
+            BATCH / _median(public.ours),
+        ),
+        "accumulation_4_memory_ratio": compared(
+            four / one,
+            "peak bytes of tensors with 4 micro-batches to 1, equally many rows in each",
+            float(one),
+        ),
         "default_samples_per_second": _speed(default, DEFAULT_BATCH),
         "default_ratio_to_plain_loop": _ratio(
             default.ours, default.plain, "the best plain PyTorch loop"
@@ -98,14 +95,9 @@ def _speed(seconds: _Seconds, rows: int) -> Figure:
 
 
 def _ratio(seconds: Seconds, baseline: Seconds, of: str) -> Figure:
-    """The median of the rounds' ratios: what else the machine does slows both of a round down."""
+    """Return the median of the rounds' ratios: other load slows both of a round alike."""
     ratio = _median(seconds / baseline)
-    return {
-        "value": ratio,
-        "unit": f"time of an update to that of {of}",
-        "baseline": _median(baseline),
-        "ratio": ratio,
-    }
+    return compared(ratio, f"time of an update to that of {of}", _median(baseline))
 
 
 def _compare(layout: Layout, overrides: tuple[str, ...], rows: int) -> _Seconds:
@@ -113,24 +105,25 @@ def _compare(layout: Layout, overrides: tuple[str, ...], rows: int) -> _Seconds:
     four = load_config(None, [*COMMON, *overrides, "learner.gradient_accumulation_steps=4"])
     batch = random_batch(layout, rows)
     return _Seconds(
-        *_rounds(
-            _ours(layout, config, batch),
-            _plain(layout, config, batch),
-            _products(layout, config, rows),
-            _ours(layout, four, random_batch(layout, 4 * rows)),
+        *rounds(
+            ROUNDS,
+            WARM_UP_ROUNDS,
+            *map(
+                _always,
+                (
+                    _ours(layout, config, batch),
+                    _plain(layout, config, batch),
+                    _products(layout, config, rows),
+                    _ours(layout, four, random_batch(layout, 4 * rows)),
+                ),
+            ),
         )
     )
 
 
-def _rounds(*runs: Callable[[], None]) -> list[Seconds]:
-    """Seconds of each of ``runs`` in ``ROUNDS`` rounds, in which they take turns."""
-    seconds = np.empty((len(runs), ROUNDS + WARM_UP_ROUNDS))
-    for number in range(seconds.shape[1]):
-        for times, run in zip(seconds, runs, strict=True):
-            began = time.perf_counter()
-            run()
-            times[number] = time.perf_counter() - began
-    return list(seconds[:, WARM_UP_ROUNDS:])
+def _always(run: Callable[[], None]) -> Preparation:
+    """Return a preparation that does nothing and times ``run``."""
+    return lambda: run
 
 
 def _memory(layout: Layout, parts: int) -> int:

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from tempest_agent.bench.figures import Figure, figure
+from tempest_agent.bench.figures import Figure, compared, figure
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.mame import protocol
 from tempest_agent.envs.mame.mame_batch import MameBatch
@@ -41,12 +41,9 @@ def measure(machine: MameOptions) -> dict[str, Figure]:
     slow, fast = min(bridged), min(free)
     return {
         "mame_ticks_per_second": figure(1 / slow, "ticks/s", 1 / fast),
-        "bridge_overhead": {
-            "value": slow / fast - 1,
-            "unit": "time of a tick with its exchange beyond MAME's own",
-            "baseline": fast,
-            "ratio": slow / fast,
-        },
+        "bridge_overhead": compared(
+            slow / fast, "time of a tick with its exchange beyond MAME's own", fast, slow / fast - 1
+        ),
         "first_game_seconds": figure(first_game, "s from nothing to the first play tick"),
         "reset_seconds": figure(reset, "s from one game to the next one's first play tick"),
     }

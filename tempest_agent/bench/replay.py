@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,9 +14,9 @@ from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.agent.replay.buffer import AGENT, ReplayBuffer, Rows
-from tempest_agent.bench.figures import Figure, figure
+from tempest_agent.bench.figures import Figure, compared, figure
 from tempest_agent.bench.learner import random_batch
-from tempest_agent.bench.timing import fastest
+from tempest_agent.bench.timing import fastest, seconds_of
 from tempest_agent.config import load_config
 
 ROWS = 1_000_000
@@ -38,12 +37,11 @@ def measure() -> dict[str, Figure]:
     small = costs[BATCH]
     real = ReplayBuffer.bytes_per_row(TEMPEST_LAYOUT.num_features)
     figures: dict[str, Figure] = {
-        "prioritised_to_uniform": {
-            "value": small.prioritised / small.uniform,
-            "unit": f"time to sample {BATCH} of {ROWS:,} rows and update them, to sampling alone",
-            "baseline": small.uniform,
-            "ratio": small.prioritised / small.uniform,
-        },
+        "prioritised_to_uniform": compared(
+            small.prioritised / small.uniform,
+            f"time to sample {BATCH} of {ROWS:,} rows and update them, to sampling alone",
+            small.uniform,
+        ),
         "prioritised_update_ratio": small.ratio,
     }
     figures |= {f"prioritised_update_ratio_{rows}": costs[rows].ratio for rows in LARGER_BATCHES}
@@ -71,12 +69,7 @@ class _Costs:
         without = self.update + self.uniform
         ratio = (self.update + self.prioritised) / without
         unit = f"time of a whole update of the default network from {self.rows:,} rows, to the same"
-        return {
-            "value": ratio,
-            "unit": f"{unit} without priorities",
-            "baseline": without,
-            "ratio": ratio,
-        }
+        return compared(ratio, f"{unit} without priorities", without)
 
 
 def _measured(buffer: ReplayBuffer, rows: int) -> _Costs:
@@ -147,10 +140,6 @@ def _update_seconds(rows: int) -> float:
     torch.set_num_threads(1)
     learner = Learner(layout, load_config(), torch.device("cpu"))
     batch = random_batch(layout, rows)
-    best = float("inf")
-    for _ in range(5):
-        began = time.perf_counter()
-        learner.update(batch, 1e-4, 0.0)
-        best = min(best, time.perf_counter() - began)
+    best = min(seconds_of(lambda: learner.update(batch, 1e-4, 0.0)) for _ in range(5))
     torch.set_num_threads(threads)
     return best

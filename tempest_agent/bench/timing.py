@@ -1,4 +1,4 @@
-"""TODO"""
+"""Time several ways of doing something in turns, so that other load slows all of them alike."""
 
 from __future__ import annotations
 
@@ -11,45 +11,41 @@ from numpy.typing import NDArray
 
 REPETITIONS = 5
 
-
 Preparation: TypeAlias = Callable[[], Callable[[], None]]
-"""Makes something to be timed."""
+"""Prepares a run, untimed, and returns what is timed."""
+
+
+def seconds_of(run: Callable[[], object]) -> float:
+    """Return the wall-clock seconds of one call of ``run``."""
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+def rounds(count: int, warm_up: int, *prepare: Preparation) -> NDArray[np.float64]:
+    """Return the seconds of ``count`` rounds, ``(len(prepare), count)``.
+
+    In each round every way runs once; the first ``warm_up`` rounds, which compile and allocate, are
+    left out.
+    """
+    seconds = np.empty((len(prepare), warm_up + count))
+    for number in range(warm_up + count):
+        for way, make in enumerate(prepare):
+            seconds[way, number] = seconds_of(make())
+    return seconds[:, warm_up:]
 
 
 def fastest(*prepare: Preparation) -> list[float]:
-    """Least seconds of ``REPETITIONS`` runs of each; what ``prepare`` does is not timed.
-
-    The runs take turns, so that a machine that is busy for a while slows all of them down.
-    """
-    seconds: list[list[float]] = [[] for _ in prepare]
-    for _ in range(REPETITIONS + 1):  # The first one compiles.
-        for times, make in zip(seconds, prepare, strict=True):
-            run = make()
-            began = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - began)
-    return [min(times[1:]) for times in seconds]
+    """Return the least seconds of ``REPETITIONS`` runs of each way."""
+    return [float(least) for least in rounds(REPETITIONS, 1, *prepare).min(1)]
 
 
 def paired(count: int, *pairs: tuple[Preparation, Preparation]) -> list[tuple[float, float]]:
-    """Seconds of both of each pair, whose ratio is the median of those of ``count`` runs of both.
+    """Return the seconds of both ways of each pair, their ratio the median of ``count`` rounds.
 
-    The two follow each other, so that what else the machine does disturbs both.  The pairs take
-    turns, so that a machine that is busy for a while disturbs them alike.
+    The second's is its least; the first's follows from the median of the ratios.
     """
-    seconds = np.zeros((len(pairs), count + 1, 2))
-    for number in range(count + 1):
-        for which, pair in enumerate(pairs):
-            for way, make in enumerate(pair):
-                run = make()
-                began = time.perf_counter()
-                run()
-                seconds[which, number, way] = time.perf_counter() - began
-    return [_typical(each[1:]) for each in seconds]  # The first ones compile.
-
-
-def _typical(pairs: NDArray[np.float64]) -> tuple[float, float]:
-    """Of ``(runs, 2)`` seconds: the second's least, and the first's by the median of the ratios."""
-    ratio = float(np.median(pairs[:, 0] / pairs[:, 1]))
-    least = float(pairs[:, 1].min())
-    return ratio * least, least
+    seconds = rounds(count, 1, *(way for pair in pairs for way in pair))
+    least = seconds[1::2].min(1)
+    ratios = np.median(seconds[::2] / seconds[1::2], axis=1)
+    return [(float(r * s), float(s)) for r, s in zip(ratios, least, strict=True)]

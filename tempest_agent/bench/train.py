@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stable_baselines3 import DQN
 
 from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
-from tempest_agent.bench.figures import Figure, figure
+from tempest_agent.bench.figures import Figure, compared, figure
 from tempest_agent.config import load_config
 from tempest_agent.training.trainer import Trainer
 
@@ -99,12 +99,8 @@ def _beside_sb3() -> Figure:
         torch.set_num_threads(threads)
     theirs, ours = seconds[1:].T
     ratio = float(np.median(ours / theirs))
-    return {
-        "value": ratio,
-        "unit": "CPU time to that of SB3's DQN, one environment, 2 layers of 64, batch 32",
-        "baseline": float(np.median(theirs)),
-        "ratio": ratio,
-    }
+    unit = "CPU time to that of SB3's DQN, one environment, 2 layers of 64, batch 32"
+    return compared(ratio, unit, float(np.median(theirs)))
 
 
 def _cpu_time(algorithm: Any) -> float:

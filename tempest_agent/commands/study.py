@@ -42,15 +42,18 @@ def study(
         raise UserError(unknown_name("study", name, STUDIES))
     folder = out or Path("runs") / f"study-stability-s{seed}"
     with only_results_on_stdout():
-        from tempest_agent.plots.study import INSTALL, can_draw, draw
+        from tempest_agent.plots.figure_files import INSTALL, has_matplotlib, save_figure
+        from tempest_agent.plots.study import study_figure
         from tempest_agent.sweep.stability_study import run_study
 
-        if not can_draw():
+        if not has_matplotlib():
             click.echo(f"no figure will be drawn: {INSTALL}", err=True)
         result = run_study(folder, steps, seed, lambda text: click.echo(text, err=True))
         drawn = [run for run in DRAWN if run in result["runs"]]
-        picture = draw(folder, drawn, folder / "stability.png") if can_draw() and drawn else None
-    result["figure"] = None if picture is None else str(picture)
+        result["figure"] = None
+        if drawn and has_matplotlib():
+            result["figure"] = str(folder / "stability.png")
+            save_figure(study_figure(folder, drawn), folder / "stability.png")
     if as_json:
         print_json(result)
     else:

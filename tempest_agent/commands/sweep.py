@@ -176,7 +176,8 @@ def _run(plan: Plan, out: Path, executor: Executor) -> tuple[dict[str, Any], boo
     """Make all runs; the figures of the table, and whether every run is in it."""
     from tempest_agent.files.atomic_files import replacing
     from tempest_agent.files.own_files import require_writable
-    from tempest_agent.plots.sweep import can_plot, plot
+    from tempest_agent.plots.figure_files import INSTALL, has_matplotlib, save_figure
+    from tempest_agent.plots.sweep import sweep_figure
     from tempest_agent.sweep.plan import keep_plan
     from tempest_agent.sweep.report import markdown, table, title
     from tempest_agent.sweep.session import run_all
@@ -191,10 +192,10 @@ def _run(plan: Plan, out: Path, executor: Executor) -> tuple[dict[str, Any], boo
             file.write((json.dumps(figures, indent=1) + "\n").encode())
         with replacing(out / "table.md") as file:
             file.write(f"{title(figures)}\n\n{markdown(figures)}\n".encode())
-        if can_plot():
-            plot(figures, title(figures), out / "plot.png")
+        if has_matplotlib():
+            save_figure(sweep_figure(figures, title(figures)), out / "plot.png")
         else:
-            click.echo("no plot.png: pip install 'tempest-agent[plots]' for it", err=True)
+            click.echo(f"no plot.png: {INSTALL}", err=True)
     finally:
         lock.release()
     return figures, complete

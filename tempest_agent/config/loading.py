@@ -11,13 +11,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.errors import printable, shown
+from tempest_agent.errors import nearest, printable, shown, unknown_name
 
 from .config import Config
 from .cross_checks import check_together
 from .setting import ConfigError
 from .validation import checked
-from .words import unknown
 from .yaml_files import parse_yaml, read_text
 
 
@@ -77,7 +76,7 @@ def from_dict(
         raise ConfigError(f"settings are a map of sections (learner: ...), not {shown(given)}")
     for name, values in given.items():
         if not isinstance(name, str) or name not in names:
-            raise ConfigError(unknown(name, names, "section"))
+            raise ConfigError(unknown_name("section", name, names))
         if not isinstance(values, Mapping):
             raise ConfigError(f"{name} must hold settings (name: value), not {shown(values)}")
         for key, value in values.items():
@@ -147,7 +146,7 @@ def apply_changes(config: Config, changes: Mapping[str, Any], *, local: bool) ->
     for key, value in changes.items():
         section, dot, name = key.partition(".")
         if not dot:
-            raise ConfigError(unknown(key, [k for k, _, _ in settings()], "setting"))
+            raise ConfigError(_unknown_setting(key))
         tree.setdefault(section, {})[name] = value
     return from_dict(tree, config, local=local)
 
@@ -165,7 +164,7 @@ def _read(source: str | Path) -> str:
             file = resources.files("tempest_agent.configs") / f"{source}.yaml"
             return file.read_text(encoding="utf-8")
         if not os.path.exists(path):
-            raise ConfigError(unknown(source, known, "configuration"))
+            raise ConfigError(unknown_name("configuration", source, known))
     if str(source) and os.path.isdir(path):
         raise ConfigError(f"{shown(path)} is a folder; give a YAML file, such as one in it")
     if not os.path.isfile(path):
@@ -174,6 +173,20 @@ def _read(source: str | Path) -> str:
             f"one of {', '.join(known)}"
         )
     return read_text(path, "a configuration")
+
+
+def _unknown_setting(key: str) -> str:
+    """Return one line for an unknown ``section.name``, with the nearest known setting."""
+    known = [known for known, _, _ in settings()]
+    # "replay.gamma" and plain "gamma" both find "learner.gamma".
+    by_name = {each.rpartition(".")[2]: each for each in reversed(known)}
+    name = key.rpartition(".")[2]
+    guess = by_name.get(name) or nearest(key, known)
+    guess = guess or by_name.get(nearest(name, by_name, 0.6) or "")
+    if guess is not None:
+        return f"unknown setting {shown(key)}: did you mean {shown(guess)}?"
+    sections = dict.fromkeys(each.partition(".")[0] for each in known)
+    return f"unknown setting {shown(key)}: the sections of settings are {', '.join(sections)}"
 
 
 @functools.cache
@@ -194,7 +207,7 @@ def _with_value(config: Config, section: str, key: Any, value: Any, local: bool)
     entries = {entry.name: entry for entry in dataclasses.fields(kind)}
     if not isinstance(key, str) or key not in entries:
         wrong = f"{section}.{key if isinstance(key, str) else shown(key)}"
-        raise ConfigError(unknown(wrong, [k for k, _, _ in settings()], "setting"))
+        raise ConfigError(_unknown_setting(wrong))
     option = entries[key].metadata["local"]
     if option is not None and not local:
         if value is None or (isinstance(value, str) and value == entries[key].default):

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
-from tempest_agent.errors import shown
+from tempest_agent.errors import shown, suggestion
 
 from .setting import ConfigError
-from .words import did_you_mean
 
 LARGEST = 2**62 - 1
 """Largest whole number where a setting has no limit of its own: sums of two still fit 64 bits."""
@@ -51,8 +50,10 @@ def checked(key: str, value: Any, wanted: Any, limits: Mapping[str, Any]) -> Any
     value = _converted(key, value, wanted)
     choices = limits["choices"]
     if choices and value not in choices:
-        near = did_you_mean(value, choices)
-        raise ConfigError(f"{key}={shown(value)} is none of {', '.join(choices)}{near}")
+        near = suggestion(value, choices)
+        raise ConfigError(
+            f"{key}={shown(value)} is none of {', '.join(choices)}" + (f"; {near}" if near else "")
+        )
     low, high = limits["low"], limits["high"]
     if high is None and isinstance(value, int):
         high = LARGEST if value > LARGEST else None

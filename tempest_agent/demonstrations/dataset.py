@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.features.layout import FEATURES, NUM_FEATURES
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
-from tempest_agent.errors import UserError, nearest, printable, shown
+from tempest_agent.errors import UserError, printable, shown, suggestion
 
 LARGEST_METADATA = 1_000_000
 """Letters; those of our own take a twentieth."""
@@ -116,10 +116,9 @@ def load_demonstrations(dataset_id: str, frame_skip: int, input_delay: int) -> I
     minari = minari_module()
     if not data_set_exists(dataset_id):
         known = sorted(minari.list_local_datasets())
-        guess = nearest(dataset_id, known)
-        hint = f"did you mean {shown(guess)}? " if guess else ""
+        near = suggestion(dataset_id, known)
         raise UserError(
-            f"there is no data set {shown(dataset_id)} here: {hint}"
+            f"there is no data set {shown(dataset_id)} here: {near}{' ' if near else ''}"
             "record one with tempest-agent demonstrate, or see minari list local"
         )
     folder = minari.storage.get_dataset_path(dataset_id) / "data"

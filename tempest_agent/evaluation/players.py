@@ -23,7 +23,7 @@ from tempest_agent.envs.engine.game_step import RUNNING
 from tempest_agent.envs.features.layout import FEATURES, NUM_FEATURES
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.machine.memory import RAM_DTYPE
-from tempest_agent.errors import UserError, nearest, shown
+from tempest_agent.errors import UserError, shown, suggestion
 from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
 from tempest_agent.runs.file_names import LATEST
 
@@ -174,10 +174,9 @@ def _champion() -> PlayerChoice:
 def _checkpoint(path: Path, name: str | None = None) -> PlayerChoice:
     """The player in a checkpoint file, called ``name`` or by its path."""
     if not path.exists():
-        guess = nearest(str(path), PLAYER_NAMES)
-        hint = f"did you mean {shown(guess)}? " if guess else ""
+        near = suggestion(str(path), PLAYER_NAMES)
         raise UserError(
-            f"{shown(path)} is neither a player nor a file: {hint}"
+            f"{shown(path)} is neither a player nor a file: {near}{' ' if near else ''}"
             f"give a checkpoint's path or one of {', '.join(PLAYER_NAMES)}"
         )
     if path.is_dir():

@@ -1,4 +1,4 @@
-"""TODO"""
+"""Save figures as files, and check beforehand that this will be possible."""
 
 from __future__ import annotations
 
@@ -12,18 +12,25 @@ from tempest_agent.files.own_files import require_writable
 from tempest_agent.files.system_errors import system_reason
 
 FORMATS = (".png", ".svg", ".pdf")
+INSTALL = "pip install 'tempest-agent[plots]'"
+"""How to get matplotlib, which is optional."""
+
+
+def has_matplotlib() -> bool:
+    """Return whether matplotlib is installed."""
+    return find_spec("matplotlib") is not None
 
 
 def require_matplotlib() -> None:
-    """``UserError`` where matplotlib is missing."""
-    if find_spec("matplotlib") is None:
-        raise UserError("plots need matplotlib: pip install 'tempest-agent[plots]'")
+    """Raise ``UserError`` if matplotlib is missing."""
+    if not has_matplotlib():
+        raise UserError(f"plots need matplotlib: {INSTALL}")
 
 
 def require_picture(path: Path, option: str) -> None:
-    """``UserError`` where no figure can be saved at ``path``, the value of ``option``.
+    """Raise ``UserError`` if no figure can be saved at ``path``, the value of ``option``.
 
-    For commands that work for long before they draw; makes the folder of ``path`` if need be.
+    For commands that work for a long time before they draw; creates the folder of ``path``.
     """
     check_format(path, option)
     require_matplotlib()
@@ -33,18 +40,21 @@ def require_picture(path: Path, option: str) -> None:
 
 
 def save_figure(figure: Any, path: Path, option: str = "--out") -> None:
-    """Write ``figure`` to ``path`` (.png, .svg or .pdf); the file there before stays until then.
+    """Write ``figure`` to ``path`` (.png, .svg or .pdf), replacing an older file when complete.
 
-    ``option`` is the one that ``path`` came from, for the error's words.
+    Args:
+        figure: a ``matplotlib.figure.Figure``.
+        path: where to.
+        option: the option that ``path`` came from, for error messages.
 
     Raises:
-        UserError: another kind of file, or a folder that cannot be written.
+        UserError: unknown suffix, or a folder that cannot be written.
     """
     check_format(path, option)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as file:
-            figure.savefig(file, format=path.suffix[1:].lower(), dpi=100)
+            figure.savefig(file, format=path.suffix[1:].lower(), dpi=110)
     except OSError as error:
         raise UserError(
             f"cannot write {path}: {system_reason(error)}; choose another {option}"
@@ -52,6 +62,6 @@ def save_figure(figure: Any, path: Path, option: str = "--out") -> None:
 
 
 def check_format(path: Path, option: str = "--out") -> None:
-    """``UserError`` for a file name whose ending is no picture's."""
+    """Raise ``UserError`` unless the suffix is .png, .svg or .pdf."""
     if path.suffix.lower() not in FORMATS:
         raise UserError(f"{option} {path}: the name must end in one of {', '.join(FORMATS)}")

@@ -1,4 +1,4 @@
-"""TODO"""
+"""Read the rows of a run's metrics tables, leaving out what is damaged."""
 
 from __future__ import annotations
 

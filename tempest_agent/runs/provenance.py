@@ -67,7 +67,7 @@ def recorded_starts(file: Path) -> list[dict[str, Any]] | None:
 
 
 def git_commit() -> str | None:
-    """Return the commit of this program's source (``-dirty`` if changed); None without a checkout."""
+    """Return the commit of this source, with ``-dirty`` if changed; None outside a checkout."""
     folder = Path(__file__).parent
 
     def git(*arguments: str) -> str | None:

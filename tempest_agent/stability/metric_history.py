@@ -223,11 +223,9 @@ class MetricHistory:
         self.lines = [dict(line) for line in state["lines"]]
         self.best_reward = float(state["best_reward"])
         for name in _LEVELS:
-            # Files of earlier versions have levels that begin at 0: they are measured anew.
-            if f"first_{name}" in state:
-                for of in _OF_A_LEVEL:
-                    value = state[f"{of}_{name}"]
-                    setattr(getattr(self, name), of, UNKNOWN if value is None else float(value))
+            for of in _OF_A_LEVEL:
+                value = state[f"{of}_{name}"]
+                setattr(getattr(self, name), of, UNKNOWN if value is None else float(value))
 
 
 _LEVELS = ("agent_reward", "score")

@@ -53,7 +53,7 @@ def test_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_replay, "ROWS", 2_000)
     monkeypatch.setattr(bench_replay, "BATCH", 8)
     monkeypatch.setattr(bench_replay, "LARGER_BATCHES", (16, 32))
-    monkeypatch.setattr(bench_env, "REPETITIONS", 1)
+    monkeypatch.setattr(timing, "REPETITIONS", 1)
     figures = bench("replay")
     assert figures.keys() == {
         "prioritised_to_uniform", "prioritised_update_ratio", "prioritised_update_ratio_16",

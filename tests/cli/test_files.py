@@ -15,7 +15,7 @@ import pytest
 from tempest_agent.errors import UserError
 from tempest_agent.files.atomic_files import publish, remove_leftovers, replacing
 from tempest_agent.files.own_files import require_writable
-from tempest_agent.runs import directory as run_directory
+from tempest_agent.runs import provenance
 from tempest_agent.runs.directory import HOUR, create_run, discard_run, find_run
 from tempest_agent.runs.file_names import (
     CHECKPOINT_FILES,
@@ -175,9 +175,9 @@ def test_a_folder_that_cannot_be_written_is_the_users_mistake(tmp_path: Path) ->
 def test_the_commit_is_that_of_this_program_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = tmp_path / "run_directory.py"
+    source = tmp_path / "provenance.py"
     source.write_text("# installed here\n")
-    monkeypatch.setattr(run_directory, "__file__", str(source))
+    monkeypatch.setattr(provenance, "__file__", str(source))
     assert git_commit() is None  # No repository at all.
 
     def git(*arguments: str) -> str:

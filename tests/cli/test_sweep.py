@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tempest_agent.cli import cli
-from tempest_agent.plots import sweep as plot
+from tempest_agent.plots import figure_files
 from tempest_agent.runs.lock import RunLock
 from tempest_agent.sweep import executor as executor
 from tempest_agent.sweep import plan, session
@@ -201,7 +201,7 @@ def test_without_a_single_run_there_is_no_table(monkeypatch: pytest.MonkeyPatch)
 
 def test_without_matplotlib_there_is_a_table_and_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executor, "LocalProcesses", Pretended)
-    monkeypatch.setattr(plot, "find_spec", lambda _: None)
+    monkeypatch.setattr(figure_files, "find_spec", lambda _: None)
     result = run("sweep", "smoke")
     assert result.exit_code == 0
     assert "pip install 'tempest-agent[plots]'" in result.stderr
@@ -213,8 +213,8 @@ def test_without_matplotlib_there_is_a_table_and_a_hint(monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("smok",), "did you mean smoke"),
-        (("smoke", "--variant", "low:learner.gama=1"), "did you mean learner.gamma"),
+        (("smok",), "did you mean 'smoke'"),
+        (("smoke", "--variant", "low:learner.gama=1"), "did you mean 'learner.gamma'"),
         (("smoke", "--variants", "ablaton"), "did you mean 'ablation'"),
         (("smoke", "--seeds", "0"), "--seeds"),
         (("smoke", *("--variant", "a:learner.gamma=0.9") * 2), "two variants are named 'a'"),

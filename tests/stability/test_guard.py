@@ -417,21 +417,6 @@ def test_the_state_goes_on_exactly() -> None:
     assert second.figures() == whole.figures()
 
 
-def test_a_state_whose_levels_begin_at_zero_is_measured_anew() -> None:
-    guard, resumed = guard_with(), guard_with()
-    for line in played([0.0] * 12, -6.0, 1.0):
-        guard.observe(line)
-    state = guard.state_dict()
-    earlier = {"best_agent_reward": 0.0, "best_score": 0.0}
-    kept = {"lines", "best_reward"}
-    state["history"] = {k: v for k, v in state["history"].items() if k in kept} | earlier
-    resumed.load_state_dict(state)
-    assert math.isnan(resumed.history.score.best)
-    assert [
-        event for line in played([0.0] * 30, -6.0, 1.0)[12:] for event in resumed.observe(line)
-    ] == []
-
-
 UNSTABLE = (
     *SMALL, "run.steps=3200", "learner.gamma=0.99", "learner.learning_rate=0.5", "teacher.score=0",
     "learner.learning_rate_schedule=constant", "learner.loss=squared", "network.layer_norm=false",

@@ -30,8 +30,9 @@ from tempest_agent.files.system_errors import machine_failure
 from tempest_agent.runs.file_names import CHECKPOINT_FILES, checkpoint_step
 
 from .checkpoint_archive import ForeignFileError, in_memory, load_plain, no_checkpoint
-from .checkpoint_schema import MisfitError, check_content
+from .checkpoint_schema import check_content
 from .file_kinds import kind_of
+from .schema_checks import MisfitError
 
 FORMAT = "tempest-agent checkpoint"
 SCHEMA = 1

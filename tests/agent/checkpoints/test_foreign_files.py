@@ -32,8 +32,9 @@ from tempest_agent.agent.checkpoints.checkpoint_files import (
     read_replay,
     write_replay,
 )
-from tempest_agent.agent.checkpoints.checkpoint_schema import RUN, MisfitError, check_content
+from tempest_agent.agent.checkpoints.checkpoint_schema import RUN, check_content
 from tempest_agent.agent.checkpoints.policy import load_policy
+from tempest_agent.agent.checkpoints.schema_checks import MisfitError
 from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
