@@ -166,7 +166,7 @@ def _complain(message: str, code: int) -> int:
 
 
 def _one_line(error: click.ClickException) -> str:
-    """A click error as one line that says where help is."""
+    """Return a click error as one line that says where help is."""
     message = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
     where = f" (see {context.command_path} --help)" if context is not None else ""

@@ -67,7 +67,7 @@ class Executor(Protocol):
         """Store a snapshot once, for all actors; it is freed after its last handle."""
 
     def start(self, part: ActorShare) -> Worker:
-        """A new actor.  Its failures show when it is given orders."""
+        """Return a new actor.  Its failures show when it is given orders."""
 
     def submit(self, worker: Worker, order: Order, weights: Handle) -> Ticket:
         """Send an order.  A worker takes its orders one by one, as they were sent."""
@@ -79,7 +79,7 @@ class Executor(Protocol):
         """
 
     def result(self, ticket: Ticket) -> Chunk:
-        """The chunk of a ticket that is done.
+        """Return the chunk of a ticket that is done.
 
         Raises:
             ActorLostError: the actor failed or is gone.

@@ -64,7 +64,7 @@ class PoolCounts:
         return figures
 
     def state_dict(self) -> dict[str, Any]:
-        """The totals."""
+        """Return the totals."""
         return {name: getattr(self, name) for name in TOTALS}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ def arithmetic(snapshot: Snapshot) -> torch.dtype | None:
 
 @torch.no_grad()
 def pack(networks: Iterable[nn.Module]) -> NDArray[np.float32]:
-    """The values of all ``networks`` one after the other, float32 ``(P,)``, a copy."""
+    """Return the values of all ``networks`` one after the other, float32 ``(P,)``, a copy."""
     flat = [each.reshape(-1).float() for network in networks for each in weight_tensors(network)]
     # One tensor on the device first: one transfer, and nothing can move between its parts.
     values: NDArray[np.float32] = torch.cat(flat).cpu().numpy()

@@ -172,7 +172,7 @@ class _Actor:
 
 
 def import_ray() -> Any:
-    """The module Ray.
+    """Return the module Ray.
 
     Raises:
         UserError: it is not installed.

@@ -101,7 +101,7 @@ class RemoteGames:
         return self
 
     def play(self, expert_ratio: float, epsilon_floor: float) -> Played:
-        """The next decision of every game.
+        """Return the next decision of every game.
 
         The arguments are for the orders that are sent meanwhile, see ``Source.play``.
 
@@ -232,7 +232,7 @@ class RemoteGames:
         return self._seen[0]
 
     def zap_legal(self) -> NDArray[np.bool_]:
-        """Whether a zap would do something after the last decision, ``(N,)``."""
+        """Return whether a zap would do something after the last decision, ``(N,)``."""
         return self._seen[1]
 
     def levels(self) -> NDArray[np.int64]:
@@ -275,7 +275,7 @@ def _tell(event: ActorEvent) -> None:
 
 
 def remote_games(config: Config) -> RemoteGames | None:
-    """The games of a run that is to have actors, on Ray; None where ``actors.count`` is 0.
+    """Return the games of a run that is to have actors, on Ray; None where ``actors.count`` is 0.
 
     Raises:
         UserError: Ray is missing, or nobody listens at its address; there is an address and no

@@ -46,7 +46,7 @@ class Snapshot:
     def of(
         cls, version: int, updates: int, dtype: str | None, values: NDArray[np.float32]
     ) -> Snapshot:
-        """A snapshot with the checksum that belongs to it; ``values`` becomes read-only."""
+        """Return a snapshot with the checksum that belongs to it; ``values`` becomes read-only."""
         values.flags.writeable = False
         return cls(version, updates, dtype, values, _crc(version, updates, dtype, values))
 
@@ -64,7 +64,7 @@ class Snapshot:
             )
 
     def network(self, name: str) -> NDArray[np.float32]:
-        """The values ``(P,)`` of one of ``NETWORKS``, without copying."""
+        """Return the values ``(P,)`` of one of ``NETWORKS``, without copying."""
         size = self.values.size // len(NETWORKS)
         place = NETWORKS.index(name)
         return self.values[place * size : (place + 1) * size]

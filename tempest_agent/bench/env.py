@@ -73,7 +73,7 @@ class Play:
 
 
 def measure() -> dict[str, Figure]:
-    """Every figure of the environment, see ``docs/commands.md``."""
+    """Return every figure of the environment, see ``docs/commands.md``."""
     few, many = record(GAMES, TICKS), record(MANY_GAMES, MANY_TICKS)
     seconds = fastest(lambda: _replay(few), lambda: _steps(few, threads=1))
     ticks, steps = (few.decisions / each for each in seconds)
@@ -193,7 +193,7 @@ def _replay(play: Play) -> Callable[[], None]:
 
 
 def _compiled_steps(play: Play, together: int = 0) -> Callable[[], None]:
-    """All of ``play``'s steps, ``together`` games at a time (0: all of them)."""
+    """Return all of ``play``'s steps, ``together`` games at a time (0: all of them)."""
     games = play.spins.shape[1]
     together = together or games
     whole, batch = GameBatch(games, SETTINGS), GameBatch(together, SETTINGS)
@@ -221,7 +221,7 @@ def _compiled_steps(play: Play, together: int = 0) -> Callable[[], None]:
 
 
 def _at_once(*runs: Callable[[], None]) -> Callable[[], None]:
-    """All ``runs``, each in a thread of its own."""
+    """Return all ``runs``, each in a thread of its own."""
 
     def run() -> None:
         with ThreadPoolExecutor(len(runs)) as pool:
@@ -281,7 +281,7 @@ def _vector_and_batch(play: Play) -> tuple[float, float]:
 
 
 def _first_step(cache: str | None) -> float:
-    """Seconds of a new process from its start to the first step of an environment."""
+    """Return seconds of a new process from its start to the first step of an environment."""
     environment = dict(os.environ)
     if cache is not None:
         environment["TEMPEST_AGENT_CACHE"] = cache

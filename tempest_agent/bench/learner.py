@@ -45,7 +45,7 @@ PLAIN_KNOTS = 9
 
 
 def measure() -> dict[str, Figure]:
-    """Every figure of the learner, see ``docs/commands.md``."""
+    """Return every figure of the learner, see ``docs/commands.md``."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -210,7 +210,7 @@ def _plain(layout: Layout, config: Config, batch: Batch) -> Callable[[], None]:
 def plain_update(
     online: PlainNetwork, batch: Batch, spinner_weight: float = 0.1
 ) -> Callable[[], None]:
-    """The update of ``online`` as one would write it down who knows torch well."""
+    """Return the update of ``online`` as one would write it down who knows torch well."""
     target, average = copy.deepcopy(online), copy.deepcopy(online)
     optimizer = torch.optim.AdamW(online.parameters(), lr=1e-4, weight_decay=1e-4, fused=True)
     weights: list[Tensor] = list(online.parameters())

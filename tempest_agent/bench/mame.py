@@ -50,7 +50,7 @@ def measure(machine: MameOptions) -> dict[str, Figure]:
 
 
 def _bridged(batch: MameBatch) -> float:
-    """Seconds of a tick with everything that an environment's step does."""
+    """Return seconds of a tick with everything that an environment's step does."""
     spin, buttons = np.zeros(1, np.int8), np.ones(1, np.uint8)
     # A new game, so that no time goes to starting one in between.
     batch.reset()
@@ -61,7 +61,7 @@ def _bridged(batch: MameBatch) -> float:
 
 
 def _free(batch: MameBatch) -> float:
-    """Seconds of a tick when MAME is left alone."""
+    """Return seconds of a tick when MAME is left alone."""
     frames = round(TICKS * FRAMES_PER_TICK)
     start = batch.frame(0)
     began = time.perf_counter()

@@ -31,7 +31,7 @@ FEATURES = 171
 
 
 def measure() -> dict[str, Figure]:
-    """Every figure of the replay, see ``docs/commands.md``."""
+    """Return every figure of the replay, see ``docs/commands.md``."""
     buffer = filled(FEATURES)
     costs = {rows: _measured(buffer, rows) for rows in (BATCH, *LARGER_BATCHES)}
     small = costs[BATCH]
@@ -81,7 +81,7 @@ def _measured(buffer: ReplayBuffer, rows: int) -> _Costs:
 
 
 def filled(num_features: int) -> ReplayBuffer:
-    """A prioritised replay full of random rows."""
+    """Return a prioritised replay full of random rows."""
     buffer = ReplayBuffer(
         ROWS, GAMES, num_features, n_steps=5, gamma=0.99, prioritised=True, seed=0
     )

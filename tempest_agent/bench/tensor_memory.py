@@ -49,7 +49,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def peak_bytes(run: Callable[[], Any]) -> int:
-    """The most bytes that tensors made by ``run`` took at one time."""
+    """Return the most bytes that tensors made by ``run`` took at one time."""
     watch = _Watch()
     with watch:
         run()

@@ -135,7 +135,7 @@ def evaluate(
 
 
 def _players(names: Sequence[str]) -> list[PlayerChoice]:
-    """The players of these names, all of them checked before the first one plays."""
+    """Return the players of these names, all of them checked before the first one plays."""
     from tempest_agent.evaluation.players import find_player
 
     players = [find_player(name) for name in names]

@@ -86,7 +86,7 @@ def from_dict(
 
 
 def load_config(source: str | Path | None = None, overrides: Iterable[str] = ()) -> Config:
-    """The configuration of ``source`` with ``key=value`` overrides.
+    """Return the configuration of ``source`` with ``key=value`` overrides.
 
     Args:
         source: name of a file in ``configs/`` (``quick``), path of a YAML file, or None for the

@@ -21,7 +21,7 @@ def setting(
     choices: tuple[str, ...] | None = None,
     local: str | None = None,
 ) -> Any:
-    """A dataclass field with its help sentence and the values that are allowed.
+    """Return a dataclass field with its help sentence and the values that are allowed.
 
     ``local`` marks a program, a folder or an address of one machine, which no file may choose, and
     is the option of ``train`` that does (see ``local``).

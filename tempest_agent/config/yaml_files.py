@@ -86,7 +86,7 @@ for _kind, _pattern in _READ.items():
 
 
 def parse_yaml(name: str, text: str) -> Any:
-    """The plain value that ``text`` says; ``name`` is what it is called in the error.
+    """Return the plain value that ``text`` says; ``name`` is what it is called in the error.
 
     Raises:
         ConfigError: no YAML, a key that is there twice, what settings do not need (aliases, tags),
@@ -108,7 +108,7 @@ def parse_yaml(name: str, text: str) -> Any:
 
 
 def read_text(path: Path, what: str) -> str:
-    """The text of ``path``, the ``what`` of an error.
+    """Return the text of ``path``, the ``what`` of an error.
 
     Raises:
         ConfigError: it cannot be read, is no file, is far too large, or is no text in UTF-8.

@@ -69,7 +69,7 @@ def layout_digest() -> str:
 
 
 def minari_module() -> Any:
-    """The package ``minari``.
+    """Return the package ``minari``.
 
     Raises:
         UserError: if it, or what it stores data sets with, is not installed.
@@ -86,7 +86,7 @@ def minari_module() -> Any:
 
 
 def data_set_exists(dataset_id: str) -> bool:
-    """Whether there is a data set of that name here.
+    """Return whether there is a data set of that name here.
 
     Raises:
         UserError: if ``dataset_id`` is no name that Minari takes.
@@ -211,7 +211,7 @@ def _check(data_set: Any, dataset_id: str, frame_skip: int, input_delay: int) ->
 
 
 def _episode(stored: Any) -> Episode:
-    """A game as it is needed here.
+    """Return a game as it is needed here.
 
     Raises:
         ValueError: it cannot have been recorded by ``Recorder``.

@@ -95,7 +95,7 @@ def _first(episodes: Iterable[Episode], most: int) -> tuple[list[Episode], int]:
 
 
 def _rows(episodes: list[Episode], game: GameConfig) -> dict[str, Any]:
-    """All decisions one after the other, as the collector would have stored them."""
+    """Return all decisions one after the other, as the collector would have stored them."""
     codes = np.concatenate([episode.codes[:-1] for episode in episodes])
     following = np.concatenate([episode.codes[1:] for episode in episodes])
     spin = np.concatenate([episode.spin for episode in episodes])

@@ -119,7 +119,7 @@ class Recorder:
                     storage.update_metadata({"dataset_size": storage.get_size()})
 
     def _free(self) -> int:
-        """Bytes that the disk of the data set has left."""
+        """Return bytes that the disk of the data set has left."""
         return shutil.disk_usage(next(path for path in self._path.parents if path.exists())).free
 
     def _require_space(self, needed: int) -> None:

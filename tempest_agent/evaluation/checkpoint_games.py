@@ -25,7 +25,7 @@ class _Stopped(Exception):  # noqa: N818  (no error: the user asked for it)
 def greedy_figures(
     path: Path, count: int, seed: int, ends: Callable[[], bool]
 ) -> dict[str, float] | None:
-    """How the checkpoint at ``path`` plays ``count`` games of ``seed``: ``EVALUATED``.
+    """Return how the checkpoint at ``path`` plays ``count`` games of ``seed``: ``EVALUATED``.
 
     None if ``ends``, asked now and then, says that they are not wanted any more.
     """

@@ -11,7 +11,7 @@ from tempest_agent.evaluation.statistics import improvement_interval, probabilit
 
 
 def compare(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Every player but the first against the first, level by level.
+    """Return every player but the first against the first, level by level.
 
     ``results`` are evaluations with ``policy``, ``level`` and ``scores``, of which those of
     ``repeated_games`` do not count; the baseline of a level is the first of them at that level.

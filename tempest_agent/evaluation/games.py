@@ -66,7 +66,7 @@ class EvaluationGames:
             raise UserError(f"episodes={self.episodes} {problem}: play fewer games")
 
     def settings(self, frame_skip: int, skip_idle: bool = True) -> GameSettings:
-        """The same for a batch whose decisions last ``frame_skip`` ticks."""
+        """Return the same for a batch whose decisions last ``frame_skip`` ticks."""
         return GameSettings(
             skip_idle=skip_idle,
             start_level=self.level,
@@ -94,7 +94,7 @@ class EvaluationGames:
         return int((stride * number + start) % RANDOM_CYCLE)  # Which is a prime number.
 
     def game_seed(self, number: int) -> int:
-        """The seed of one game; neighbouring values of ``seed`` share none."""
+        """Return the seed of one game; neighbouring values of ``seed`` share none."""
         child = np.random.SeedSequence(self.seed, spawn_key=(number,))
         return int(child.generate_state(1, np.uint64)[0])
 
@@ -249,7 +249,7 @@ def _outcomes(batch: GameBatch, over: NDArray[np.bool_], *traces: NDArray[np.uin
 
 
 def joined(parts: Sequence[Outcomes]) -> Outcomes:
-    """The outcomes of all ``parts``, one after the other."""
+    """Return the outcomes of all ``parts``, one after the other."""
     names = [each.name for each in fields(Outcomes)]
     return Outcomes(
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
@@ -257,7 +257,7 @@ def joined(parts: Sequence[Outcomes]) -> Outcomes:
 
 
 def summary(outcomes: Outcomes) -> dict[str, Any]:
-    """The figures of ``outcomes`` as plain Python types, ready for JSON.
+    """Return the figures of ``outcomes`` as plain Python types, ready for JSON.
 
     A game that repeats another one counts once in the interval.
     """

@@ -42,7 +42,7 @@ class Keyboard:
             self._always = not self._always
 
     def act(self, batch: GameBatch) -> Actions:
-        """The inputs of this tick, for a batch of one game."""
+        """Return the inputs of this tick, for a batch of one game."""
         spin = self._spin if self._turning else 0
         fire = self._always or self._firing > 0
         return np.array([spin], np.int8), np.array([fire + 2 * self._zap], np.uint8)

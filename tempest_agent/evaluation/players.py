@@ -47,7 +47,7 @@ class Player(Protocol):
     """Decides for all games of a batch."""
 
     def act(self, batch: GameBatch) -> Actions:
-        """The next decision of every game."""
+        """Return the next decision of every game."""
 
 
 MakePlayer = Callable[[NDArray[np.int64], int], Player]
@@ -84,7 +84,7 @@ class TeacherPlayer:
         self._numbers = numbers
 
     def act(self, batch: GameBatch) -> Actions:
-        """The next decision of every game."""
+        """Return the next decision of every game."""
         delay = int(batch.settings.input_delay)
         pending = None
         if delay:
@@ -108,7 +108,7 @@ class RandomGames:
         self._next = self.BLOCK
 
     def act(self, batch: GameBatch) -> Actions:
-        """The next decision of every game."""
+        """Return the next decision of every game."""
         if self._next == self.BLOCK:
             for row, player in enumerate(self._players):
                 self._spins[row], self._buttons[row] = player.act(self._images)
@@ -125,7 +125,7 @@ class NetworkPlayer:
         self._policy = policy
 
     def act(self, batch: GameBatch) -> Actions:
-        """The next decision of every game; those that are over get inputs at rest."""
+        """Return the next decision of every game; those that are over get inputs at rest."""
         running = np.flatnonzero(batch.games["status"] == RUNNING)
         spins = np.zeros(batch.num_games, np.int8)
         buttons = np.zeros(batch.num_games, np.uint8)
@@ -172,7 +172,7 @@ def _champion() -> PlayerChoice:
 
 
 def _checkpoint(path: Path, name: str | None = None) -> PlayerChoice:
-    """The player in a checkpoint file, called ``name`` or by its path."""
+    """Return the player in a checkpoint file, called ``name`` or by its path."""
     if not path.exists():
         near = suggestion(str(path), PLAYER_NAMES)
         raise UserError(
@@ -200,7 +200,7 @@ def _checkpoint(path: Path, name: str | None = None) -> PlayerChoice:
 
 
 def network_choice(policy: Policy, name: str) -> PlayerChoice:
-    """A loaded network as a player."""
+    """Return a loaded network as a player."""
     return PlayerChoice(
         name=name,
         make=lambda _numbers, _seed: NetworkPlayer(policy),

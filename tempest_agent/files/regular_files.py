@@ -30,7 +30,7 @@ _KINDS = {
 
 
 def read_regular(path: Path, largest: int) -> bytes:
-    """The content of the file ``path``.
+    """Return the content of the file ``path``.
 
     Raises:
         UserError: it is no regular file, or has more than ``largest`` bytes.
@@ -54,7 +54,7 @@ def read_regular(path: Path, largest: int) -> bytes:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a log; what is not UTF-8 in it is replaced.
+    """Return the lines of a log; what is not UTF-8 in it is replaced.
 
     Raises:
         UserError: as ``read_regular``.
@@ -81,7 +81,7 @@ def read_table(path: Path) -> Iterator[list[str]]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in the file ``path``.
+    """Return the JSON object in the file ``path``.
 
     Raises:
         UserError: as ``read_regular``, or there is something else in it.

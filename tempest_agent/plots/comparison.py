@@ -15,7 +15,7 @@ Results = Sequence[Mapping[str, Any]]
 
 
 def comparison_figure(results: Results) -> Any:
-    """A ``matplotlib.figure.Figure`` of ``results``: a dot and its 95 % interval for each.
+    """Return a ``matplotlib.figure.Figure`` of ``results``: a dot and its 95 % interval for each.
 
     At one start level there is a line a player, the first one's interval shaded over all of them;
     at several a curve a player over the start levels.

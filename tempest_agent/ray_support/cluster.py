@@ -57,7 +57,7 @@ def require_listening(address: str) -> None:
 
 
 def import_ray(who_needs: str, instead: str) -> Any:
-    """The module Ray.
+    """Return the module Ray.
 
     Args:
         who_needs: begins the message of the error, with its verb.

@@ -62,7 +62,7 @@ class Post:
 
 
 def head_at(address: str) -> Post:
-    """The head of a cluster."""
+    """Return the head of a cluster."""
     line = (
         f"the head of the Ray cluster at {address} has not answered for {{seconds}} ({{reason}}): "
         "the cluster was stopped, or the machine of its head is lost"
@@ -71,7 +71,7 @@ def head_at(address: str) -> Post:
 
 
 def raylet_at(address: str) -> Post:
-    """The raylet of this machine."""
+    """Return the raylet of this machine."""
     line = (
         f"Ray has ended on this machine: its raylet at {address} has not answered for {{seconds}} "
         f"({{reason}}); {LOGS}"
@@ -146,7 +146,7 @@ def failing_as(kind: type[UserError], ray: Any) -> Iterator[None]:
 
 
 def watch_over(ray: Any) -> RayWatch:
-    """A watch, at work, over the cluster that the module ``ray`` is connected to."""
+    """Return a watch, at work, over the cluster that the module ``ray`` is connected to."""
     context = ray.get_runtime_context()
     here = context.get_node_id()
     posts = [head_at(context.gcs_address)]

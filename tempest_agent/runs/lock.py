@@ -76,7 +76,7 @@ class RunLock:
 
 
 def is_locked(run: Path) -> bool:
-    """Whether a process works on ``run``; nothing is written."""
+    """Return whether a process works on ``run``; nothing is written."""
     path = run / LOCK_FILE
     if not path.is_file():
         return False

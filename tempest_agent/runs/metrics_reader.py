@@ -28,7 +28,7 @@ def read_metrics(path: Path, notes: list[str]) -> tuple[list[dict[str, float]], 
 
 
 def _line(heading: list[str], row: list[str]) -> dict[str, float]:
-    """The figures of a row by name; nothing of one that is cut short or no numbers."""
+    """Return the figures of a row by name; nothing of one that is cut short or no numbers."""
     if len(row) != len(heading):
         return {}
     try:

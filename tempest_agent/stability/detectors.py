@@ -1,9 +1,9 @@
-"""Detectors of what goes wrong in training.
+"""Detectors of training problems.
 
-Each is a pure function of the last lines of metrics, of what the run is like, and of the limits in
-the settings ``guard``.  It returns the evidence in figures, or None.  What the teacher's labels can
-do to a value (``RunFacts.label_pull``) is allowed on top of every limit of values.  No detector goes
-by the sign of rewards, and none by their size alone.
+Each is a pure function of the last log rows, the facts of the run and the limits in the settings
+``guard``, and returns the evidence in words, or None.  Every limit on values is widened by what the
+teacher's labels can do to them (``RunFacts.label_pull``).  No detector depends on the sign of
+rewards, and none on their size alone.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def overestimation(history: MetricHistory, facts: RunFacts, guard: GuardConfig) 
 
 
 def growing_values(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """The highest value runs away from the rewards."""
+    """Return the highest value runs away from the rewards."""
     scale = history.value_scale(facts.gamma)
     values = [max(pair) for pair in _paired(history, "q_max", "q_min")]
     if len(values) < max(4, history.window // 2) or scale <= 0:
@@ -89,7 +89,7 @@ def growing_values(history: MetricHistory, facts: RunFacts, guard: GuardConfig) 
 
 
 def degrading_play(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """The agent plays worse and worse; the evidence says what the loss does meanwhile."""
+    """Return the agent plays worse and worse; the evidence says what the loss does meanwhile."""
     loss = history.thirds("loss")
     if loss is None:
         return None
@@ -145,7 +145,7 @@ def clipped_gradients(history: MetricHistory, facts: RunFacts, guard: GuardConfi
 
 
 def other_rewards(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """All rewards, the largest as well as their mean, are suddenly many times as large."""
+    """Return all rewards, the largest as well as their mean, are suddenly many times as large."""
     earlier = history.lines[: max(1, len(history.lines) // 3)]
     bounds = earlier[-1].get("return_bound", math.nan), history.last("return_bound")
     sizes = fmean(map(reward_size, earlier)), reward_size(history.lines[-1])
@@ -158,7 +158,7 @@ def other_rewards(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -
 
 
 def coarse_bins(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """All values lie between two of the bins that they are to be told apart by."""
+    """Return all values lie between two of the bins that they are to be told apart by."""
     bound = history.last("return_bound")
     if 0 < bound < facts.bin_width:
         return f"the bins are {facts.bin_width:.3g} wide, and no return exceeds {bound:.3g}"
@@ -166,13 +166,13 @@ def coarse_bins(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> 
 
 
 def clamped_targets(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """The clamp has become a part of the problem that is solved."""
+    """Return the clamp has become a part of the problem that is solved."""
     share = history.last("target_clip_share")
     return f"{share:.2%} of the targets were clamped" if share > guard.clip_share else None
 
 
 def dead_spinner(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """The spinner rests, or its continuous head says the same everywhere.
+    """Return the spinner rests, or its continuous head says the same everywhere.
 
     Only of the arcade is it known that no turn is the best in all states.
     """
@@ -192,7 +192,7 @@ def no_gradient(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> 
 
 
 def stalled_target(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """The target network stands still, or no updates are made at all."""
+    """Return the target network stands still, or no updates are made at all."""
     age = history.last("target_age_max", history.last("target_age"))
     if facts.target_age > max(facts.updates, age) and age >= LEAST_UPDATES:
         return (
@@ -208,7 +208,7 @@ def stalled_target(history: MetricHistory, facts: RunFacts, guard: GuardConfig) 
 
 
 def _digits(number: float) -> str:
-    """How to write a score of that size."""
+    """Return how to write a score of that size."""
     return ",.0f" if abs(number) >= 100 else ".3g"
 
 

@@ -74,7 +74,7 @@ class Diagnosis:
     notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object."""
+        """Return the JSON object."""
         shown = {name: value for name, value in vars(self).items() if name != "findings"}
         return shown | {"symptoms": [finding.to_dict() for finding in self.findings]}
 
@@ -111,7 +111,7 @@ def diagnose(run: Path) -> Diagnosis:
 
 
 def examine(lines: list[dict[str, float]], config: Config) -> list[Finding]:
-    """All symptoms that ``lines`` show at any time, the gravest first."""
+    """Return all symptoms that ``lines`` show at any time, the gravest first."""
     facts, guard = RunFacts.of(config), config.guard
     history = MetricHistory(guard.window, facts.free_share)
     found: dict[str, Finding] = {}
@@ -159,7 +159,7 @@ def _check(run: Path) -> None:
 
 
 def _config(run: Path, notes: list[str]) -> Config:
-    """The run's settings; what this version does not know is left out, and said."""
+    """Return the run's settings; what this version does not know is left out, and said."""
     try:
         tree = parse_yaml(CONFIG_FILE, read_text(run / CONFIG_FILE, "settings"))
         if not isinstance(tree, dict):
@@ -193,7 +193,7 @@ def _entries(tree: dict[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _state(run: Path, steps: int, config: Config) -> tuple[str, int]:
-    """How far the run has come, in words and decisions."""
+    """Return how far the run has come, in words and decisions."""
     checkpoints = (run / CHECKPOINT_FOLDER).glob("step_*.pt")
     reached = max([steps, *map(checkpoint_step, checkpoints)])
     if is_locked(run):

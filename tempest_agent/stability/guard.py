@@ -99,7 +99,7 @@ class Guard:
         return events
 
     def figures(self) -> dict[str, float]:
-        """The remedies in force, for the line of metrics; empty if the guard is off."""
+        """Return the remedies in force, for the line of metrics; empty if the guard is off."""
         if not self.enabled:
             return {}
         remedies = self.remedies
@@ -162,7 +162,7 @@ class Guard:
         return None
 
     def _end_expert_share(self, step: int) -> list[Event]:
-        """The teacher's larger share lasts a while only, symptoms or not."""
+        """Return the teacher's larger share lasts a while only, symptoms or not."""
         if self._expert_lines == 0:
             return []
         self._expert_lines -= 1

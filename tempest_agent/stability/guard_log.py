@@ -60,7 +60,7 @@ def _line(event: dict[str, Any]) -> str:
 
 
 def read_events(run: Path) -> tuple[list[dict[str, Any]], int]:
-    """All events of a run that can be read, and the number of damaged lines.
+    """Return all events of a run that can be read, and the number of damaged lines.
 
     Raises:
         UserError: it is no file, or far too large.

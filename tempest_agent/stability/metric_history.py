@@ -47,7 +47,7 @@ class RunFacts(NamedTuple):
 
     @staticmethod
     def of(config: Config, has_teacher: bool = False) -> RunFacts:
-        """The facts of a run with the settings ``config``.
+        """Return the facts of a run with the settings ``config``.
 
         ``has_teacher``: whether there is one, whatever ``teacher.name``.
         """
@@ -62,7 +62,7 @@ class RunFacts(NamedTuple):
         ).for_steps(config, config.run.steps)
 
     def for_steps(self, config: Config, steps: int) -> RunFacts:
-        """The same of a run that ends after ``steps`` decisions."""
+        """Return the same of a run that ends after ``steps`` decisions."""
         turns = max(steps - config.replay.learning_starts, 0) / config.run.num_envs
         return self._replace(
             updates=turns / config.learner.train_freq * config.learner.gradient_steps
@@ -70,7 +70,7 @@ class RunFacts(NamedTuple):
 
 
 def label_pull(config: Config, has_teacher: bool = False) -> float:
-    """How far imitation may lift the labelled action's value, or push another's down.
+    """Return how far imitation may lift the labelled action's value, or push another's down.
 
     The margin loss has no gradient once the margin is kept.  The cross entropy of temperature T and
     weight w pushes an action that is D below the label with at most ``w / T * exp(-D / T)``, and
@@ -171,7 +171,7 @@ class MetricHistory:
             self.score.add(score, self.last("teacher_free_score_spread"))
 
     def enough_games(self) -> bool:
-        """Whether the last line's teacher-free score rests on enough games."""
+        """Return whether the last line's teacher-free score rests on enough games."""
         return self.last("games", 0.0) * self.free_share >= LEAST_GAMES
 
     def own_decisions(self, lines: int) -> float:
@@ -180,11 +180,11 @@ class MetricHistory:
         return (self.last("steps", 0.0) - first) * self.last("share_agent", 1.0)
 
     def last(self, name: str, default: float = math.nan) -> float:
-        """A figure of the last line."""
+        """Return a figure of the last line."""
         return self.lines[-1].get(name, default) if self.lines else default
 
     def values(self, name: str) -> list[float]:
-        """The finite values of a figure in the window, oldest first."""
+        """Return the finite values of a figure in the window, oldest first."""
         found = (line[name] for line in self.lines if name in line)
         return [value for value in found if math.isfinite(value)]
 

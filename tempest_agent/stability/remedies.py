@@ -78,7 +78,7 @@ class Remedies:
         return None
 
     def updates(self, due: int) -> int:
-        """How many updates to make now where ``due`` were earned: larger ones are rarer."""
+        """Return how many updates to make now where ``due`` were earned: larger ones are rarer."""
         self._earned += due
         made, self._earned = divmod(self._earned, self.accumulation)
         return made

@@ -141,7 +141,7 @@ class Symptom(NamedTuple):
 
 
 def detect(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> list[Symptom]:
-    """The symptoms that the end of ``history`` shows, the gravest first."""
+    """Return the symptoms that the end of ``history`` shows, the gravest first."""
     found: Iterable[tuple[str, str | None]] = (
         (name, spec.detector(history, facts, guard)) for name, spec in SYMPTOMS.items()
     )

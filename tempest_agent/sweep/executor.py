@@ -108,7 +108,7 @@ class LocalProcesses:
 
 
 def _started(task: Task) -> list[_Running]:
-    """The next command of ``task`` at work; empty if there is none."""
+    """Return the next command of ``task`` at work; empty if there is none."""
     command = task.next_command()
     if command is None:
         return []

@@ -47,7 +47,7 @@ class Variant:
     config: Config
 
     def described(self) -> str:
-        """The changes as one writes them on the command line."""
+        """Return the changes as one writes them on the command line."""
         return ", ".join(f"{key}={_written(value)}" for key, value in self.changes.items())
 
 
@@ -139,7 +139,7 @@ def available_variants() -> list[str]:
 
 
 def load_variants(source: str) -> dict[str, dict[str, Any]]:
-    """The variants of a YAML file, or of a list that comes with the package, by its name.
+    """Return the variants of a YAML file, or of a list that comes with the package, by its name.
 
     The file holds ``NAME: {section.key: value}``, one line a variant.
 

@@ -262,7 +262,7 @@ class RayTasks:
 
 
 def import_ray() -> Any:
-    """The module.
+    """Return the module.
 
     Raises:
         UserError: it is not installed.

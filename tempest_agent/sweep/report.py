@@ -18,7 +18,7 @@ Results = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def table(plan: Plan, results: Results) -> dict[str, Any]:
-    """The figures of every variant as plain Python types, ready for JSON.
+    """Return the figures of every variant as plain Python types, ready for JSON.
 
     A variant without a complete run has no row; without the base there is nothing to compare with
     and ``improvement`` is None.
@@ -65,7 +65,7 @@ def _row(
 
 
 def markdown(figures: Mapping[str, Any]) -> str:
-    """The table of ``table`` as text; the columns line up."""
+    """Return the table of ``table`` as text; the columns line up."""
     header = ("variant", "change", "seeds", "score, IQM", "95 % interval", "P(better)",
               "95 % interval", "updates", "seconds")  # fmt: skip
     rows = [header, *(_cells(row) for row in figures["variants"])]

@@ -147,7 +147,7 @@ class SweepRun:
 
 
 def runs_of(plan: Plan, out: Path) -> list[SweepRun]:
-    """Every run of ``plan``: all variants with the first seed, then with the next.
+    """Return every run of ``plan``: all variants with the first seed, then with the next.
 
     In this order a sweep that is stopped early has compared everything a little.
     """
@@ -155,7 +155,7 @@ def runs_of(plan: Plan, out: Path) -> list[SweepRun]:
 
 
 def last_words(run: SweepRun) -> str:
-    """The last line that the run's commands wrote to their log."""
+    """Return the last line that the run's commands wrote to their log."""
     try:
         lines = read_lines(run.log)
     except FileNotFoundError:
@@ -165,7 +165,7 @@ def last_words(run: SweepRun) -> str:
 
 
 def _read(file: Path, kinds: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A JSON object with entries of these ``kinds``, or None if the file is not there."""
+    """Return a JSON object with entries of these ``kinds``, or None if the file is not there."""
     try:
         tree = read_json(file)
         for name, kind in kinds.items():

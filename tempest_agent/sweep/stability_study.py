@@ -82,7 +82,7 @@ VARIANTS: tuple[Variant, ...] = (
 
 
 def settings_of(variant: Variant, steps: int, seed: int) -> Config:
-    """The configuration of ``variant`` scaled to ``steps`` decisions of a small network.
+    """Return the configuration of ``variant`` scaled to ``steps`` decisions of a small network.
 
     The schedules are of the same shape in all runs; a run that goes on from another begins where
     the schedules of that one ended.

@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,20 +32,23 @@ from tempest_agent.ray_support.watch import RayWatch
 pytestmark = pytest.mark.xdist_group("machines")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def end_of_ray() -> Iterator[None]:
-    yield
+@pytest.mark.usefixtures("end_of_ray")
+def test_the_handler_of_sigterm_stays() -> None:
+    """Starts the cluster that the next tests share."""
+
+    def handler(number: int, frame: Any) -> None:
+        pass
+
     ray.shutdown()
-
-
-@pytest.fixture
-def cluster() -> None:
-    """One that the engines of this module find and leave running."""
-    if not ray.is_initialized():
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
         RayExecutor(HonestPlayer, store_bytes=STORE)
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_rounds_come_from_processes_of_their_own_that_end_with_the_pool() -> None:
     pool = pool_of(HonestPlayer)
     rounds = [pool.next_round(make_order) for _ in range(5)]
@@ -64,7 +66,7 @@ def test_rounds_come_from_processes_of_their_own_that_end_with_the_pool() -> Non
     assert ray.is_initialized()
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_weights_are_whole_while_versions_are_published_as_fast_as_can_be() -> None:
     pool = pool_of(HonestPlayer, queue=2)
     stop = threading.Event()
@@ -83,7 +85,7 @@ def test_weights_are_whole_while_versions_are_published_as_fast_as_can_be() -> N
     rounds = 0
     try:
         # On a busy machine several rounds may come between two versions.
-        while rounds < 40 or (len(versions) <= 10 and rounds < 10_000):
+        while rounds < 20 or (len(versions) <= 10 and rounds < 10_000):
             taken = pool.next_round(make_order)
             rounds += 1
             for chunk in taken.chunks:
@@ -110,7 +112,7 @@ class Clock:
         return time.monotonic() + self.passed
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_an_actor_that_raises_is_killed_or_hangs_is_begun_anew_and_the_reason_told(
     tmp_path: Path,
 ) -> None:
@@ -151,7 +153,7 @@ def test_an_actor_that_raises_is_killed_or_hangs_is_begun_anew_and_the_reason_to
     pool.close()
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_a_slow_actor_is_waited_for() -> None:
     events: list[ActorEvent] = []
     pool = pool_of(SlowPlayer, queue=2, on_event=events.append)
@@ -164,7 +166,7 @@ def test_a_slow_actor_is_waited_for() -> None:
     pool.close()
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_an_actor_that_cannot_be_built_ends_the_run_with_its_traceback() -> None:
     pool = pool_of(UnbuildablePlayer, 1, max_restarts=1)
     with pytest.raises(ActorsFailedError, match="FileNotFoundError: no such cabinet") as caught:
@@ -173,20 +175,20 @@ def test_an_actor_that_cannot_be_built_ends_the_run_with_its_traceback() -> None
     pool.close()
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_more_than_the_store_holds_goes_to_the_disk_and_the_run_goes_on() -> None:
-    # 8 MB a chunk: what is kept here of 20 rounds of 2 actors is three times the store.
+    # 8 MB a chunk: what is kept here of 10 rounds of 2 actors is more than the store.
     pool = pool_of(partial(HonestPlayer, row_bytes=8 * 2**20 // 6), queue=2)
-    rounds = [pool.next_round(make_order) for _ in range(20)]
-    assert sum(chunk.nbytes for each in rounds for chunk in each.chunks) > 3 * STORE
+    rounds = [pool.next_round(make_order) for _ in range(10)]
+    assert sum(chunk.nbytes for each in rounds for chunk in each.chunks) > 1.5 * STORE
     for actor in range(2):
-        assert rows_of(rounds, actor) == steps_of(60)
+        assert rows_of(rounds, actor) == steps_of(30)
         assert all((each.chunks[actor].columns["bulk"] == actor).all() for each in rounds)
     assert pool.counts.restarts == 0
     pool.close()
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_no_room_at_all_ends_the_run_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(value: Any) -> Any:
         raise ray.exceptions.OutOfDiskError("9 GB of 9 GB")
@@ -215,19 +217,6 @@ def test_without_ray_the_message_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UserError, match=r"pip install 'tempest-agent\[ray\]'"):
         RayExecutor(HonestPlayer)
-
-
-def test_the_handler_of_sigterm_stays() -> None:
-    def handler(number: int, frame: Any) -> None:
-        pass
-
-    ray.shutdown()
-    before = signal.signal(signal.SIGTERM, handler)
-    try:
-        RayExecutor(HonestPlayer, store_bytes=STORE)
-        assert signal.getsignal(signal.SIGTERM) is handler
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_sigterm_while_ray_begins_gets_the_handler_it_was_meant_for(

@@ -13,14 +13,12 @@ from click.testing import CliRunner
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.bench import (
-    env as bench_env,
-)
-from tempest_agent.bench import (
     learner as bench_learner,
 )
 from tempest_agent.bench import (
     replay as bench_replay,
 )
+from tempest_agent.bench import timing
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
 

@@ -22,19 +22,19 @@ from tempest_agent.training.trainer import Trainer
 pytestmark = pytest.mark.xdist_group("machines")
 
 TRAIN = """
-from tempest_agent import ray_watch
-ray_watch.HEAD_GRACE = 2.0
+from tempest_agent.ray_support import watch
+watch.HEAD_GRACE = 2.0
 from tempest_agent.cli import main
 main()
 """
 SWEEP = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[1])
-from tempest_agent import ray_watch
-ray_watch.HEAD_GRACE = 2.0
+from tempest_agent.ray_support import watch
+watch.HEAD_GRACE = 2.0
 from tempest_agent.errors import UserError
 from tempest_agent.sweep.ray_executor import RayTasks
-from test_sweep_ray import SAVES, Steps
+from ray_steps import SAVES, Steps
 task = Steps(pathlib.Path.cwd(), "runs", SAVES)
 try:
     RayTasks(sys.argv[2]).run([task], lambda: None, lambda *_: sys.exit("the command failed"))

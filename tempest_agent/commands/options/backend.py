@@ -45,7 +45,7 @@ def rom_options(command: F) -> F:
 
 
 def backend_option(command: F) -> F:
-    """The option ``--backend`` and, with it, those of the real machine."""
+    """Return the option ``--backend`` and, with it, those of the real machine."""
     option = click.option(
         "--backend",
         type=click.Choice(["sim", "mame"]),
@@ -65,7 +65,7 @@ def machine_from(
     *,
     window: bool = False,
 ) -> MameOptions | None:
-    """The machine that a command's options ask for; ``None`` for the simulator.
+    """Return the machine that a command's options ask for; ``None`` for the simulator.
 
     Raises ``UserError`` for options that do not belong together, and where there is no MAME, or no
     ROM set that it can play.

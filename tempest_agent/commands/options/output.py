@@ -14,7 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def json_option(command: F) -> F:
-    """The flag ``--json``, given to ``command`` as ``as_json``."""
+    """Return the flag ``--json``, given to ``command`` as ``as_json``."""
     option = click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON object on stdout, nothing else."
     )
