@@ -63,7 +63,7 @@ def remove_leftovers(folder: Path, names: str, age: float = 0.0) -> None:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a corrupt file to ``NAME.bad`` (or ``NAME.bad2`` ...) and return the new path."""
+    """Rename a damaged file to ``NAME.bad`` (or ``NAME.bad2`` ...) and return the new path."""
     bad = path.with_name(f"{path.name}.bad")
     number = 1
     while bad.exists():

@@ -14,7 +14,7 @@ A run directory holds::
     .lock             held while a process works on the run (see ``lock``)
 
 ``run.json`` and ``config.yaml`` are written, in this order, before anything else: a run that was
-killed before its first checkpoint is restarted from them.  A corrupt file is renamed to
+killed before its first checkpoint is restarted from them.  A damaged file is renamed to
 ``NAME.bad``, and the run continues without it.
 """
 

@@ -11,7 +11,7 @@ from tempest_agent.runs.file_names import STEPS
 
 
 def read_metrics(path: Path, notes: list[str]) -> tuple[list[dict[str, float]], int]:
-    """Lines of a ``metrics.csv`` that can be read, and how many cannot."""
+    """Return the valid rows of a table and the number of others; ``notes`` gets problems."""
     if not path.exists():
         notes.append(f"there is no {path.name} yet: the run has logged nothing")
         return [], 0
@@ -28,7 +28,7 @@ def read_metrics(path: Path, notes: list[str]) -> tuple[list[dict[str, float]], 
 
 
 def _line(heading: list[str], row: list[str]) -> dict[str, float]:
-    """Return the figures of a row by name; nothing of one that is cut short or no numbers."""
+    """Return the metrics of a row by name; nothing if it is cut short or has no numbers."""
     if len(row) != len(heading):
         return {}
     try:

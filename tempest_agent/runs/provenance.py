@@ -52,7 +52,7 @@ def _earlier_starts(file: Path) -> list[dict[str, Any]]:
         return []
     starts = recorded_starts(file)
     if starts is None:
-        log.warning("%s is corrupt; renamed to %s, starting a new file", file, set_aside(file).name)
+        log.warning("%s is damaged; renamed to %s, starting a new file", file, set_aside(file).name)
         return []
     return starts
 

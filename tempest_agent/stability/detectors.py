@@ -16,26 +16,26 @@ from tempest_agent.config import GuardConfig
 from .metric_history import LEAST_DECISIONS, UNKNOWN, MetricHistory, RunFacts, reward_size, scatter
 
 LEAST_EXCESS = 5.0
-"""The highest Q-value may grow as it likes up to this many times the value scale."""
+"""The highest Q-value may grow freely up to this many times the value scale."""
 SKIPPED_SHARE = 0.5
-"""More updates left out than this are no rescaling of float16 any more."""
+"""A larger share of skipped updates is more than the rescaling of float16 explains."""
 FEW_DECISIONS = 200
-"""Decisions of the agent in a line before its habits say anything."""
+"""Least steps of the agent in a log row for a judgement of its play."""
 LEAST_UPDATES = 500
-"""Updates before it says anything what the network has not learned."""
+"""Least updates for a judgement of what the network has learned."""
 SPREAD = 0.02
-"""A continuous head whose turns differ less than this over the states is dead."""
+"""A continuous head whose turns vary less than this over the states is dead."""
 RESOLUTION = 1.0
-"""Values below this are sound whatever the rewards: the steps of AdamW have a size of their own,
-and first values are not 0."""
+"""Values below this are sound for any rewards: AdamW's steps have a size of their own, and initial
+values are not 0."""
 SCORE_SPREADS, REWARD_SPREADS = 1.0, 3.0
-"""Standard deviations, of single games and of single lines, within which a fall is chance."""
+"""Standard deviations, of single games and of single log rows, within which a fall is chance."""
 OTHER_SCALE = 100.0
 """Growth of all rewards at once that play does not explain."""
 
 
 def not_finite(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """NaN or infinity among the figures, or most updates left out for want of a finite gradient."""
+    """Detect NaN or infinity among the metrics, or mostly skipped updates (no finite gradient)."""
     bad = [name for name, value in history.lines[-1].items() if not math.isfinite(value)]
     if bad:
         return ", ".join(f"{name}={history.last(name)}" for name in bad[:4])
@@ -50,9 +50,9 @@ def not_finite(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> s
 
 
 def beyond_bound(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """Values that no return can have."""
+    """Detect values that no return can have."""
     bound = history.last("return_bound")
-    # Labels pull at values alone: a target beyond the bound is no work of theirs.
+    # Labels move values, not targets.
     for name, pull in (("q_max", facts.label_pull), ("q_min", facts.label_pull), ("target_max", 0)):
         value = history.last(name)
         if bound > 0 and abs(value) - pull > max(guard.bound_factor * bound, RESOLUTION):
@@ -61,7 +61,7 @@ def beyond_bound(history: MetricHistory, facts: RunFacts, guard: GuardConfig) ->
 
 
 def overestimation(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """Mean values far above what the rewards are worth that anybody has had."""
+    """Detect mean values far above what the largest rewards so far are worth."""
     scale, mean = history.value_scale(facts.gamma), history.last("q_mean")
     limit = max(guard.overestimation * scale, RESOLUTION)
     if scale > 0 and abs(mean) - facts.label_pull > limit:
@@ -73,7 +73,7 @@ def overestimation(history: MetricHistory, facts: RunFacts, guard: GuardConfig) 
 
 
 def growing_values(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """Return the highest value runs away from the rewards."""
+    """Detect values that grow away from the rewards."""
     scale = history.value_scale(facts.gamma)
     values = [max(pair) for pair in _paired(history, "q_max", "q_min")]
     if len(values) < max(4, history.window // 2) or scale <= 0:
@@ -89,7 +89,7 @@ def growing_values(history: MetricHistory, facts: RunFacts, guard: GuardConfig) 
 
 
 def degrading_play(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """Return the agent plays worse and worse; the evidence says what the loss does meanwhile."""
+    """Detect play that gets worse; the evidence says what the loss does meanwhile."""
     loss = history.thirds("loss")
     if loss is None:
         return None
@@ -112,10 +112,10 @@ def degrading_play(history: MetricHistory, facts: RunFacts, guard: GuardConfig) 
 
 
 def swinging_gradients(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """Gradient norms that go up and down by orders of magnitude.
+    """Detect gradient norms that go up and down by orders of magnitude.
 
-    Those below the clip, where rewards are rare or small, are no large steps; and norms that only
-    rise or only fall are those of values that are still far from the returns, or near to them.
+    Norms below the clip (rare or small rewards) are no large steps.  Norms that only rise or only
+    fall belong to values that approach the returns.
     """
     floor = facts.max_grad_norm
     mean, highest = history.last("grad_norm"), history.last("grad_norm_max")
@@ -132,10 +132,10 @@ def swinging_gradients(history: MetricHistory, facts: RunFacts, guard: GuardConf
 
 
 def clipped_gradients(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """Gradients have outgrown the clipping from one line to the next.
+    """Detect gradients that outgrow the clipping from one log row to the next.
 
-    One that takes off the same share for long changes nothing: the steps of AdamW do not depend on
-    the size of the gradient, which is that of the values and so of the rewards.
+    A constant clip ratio is harmless: AdamW's steps do not depend on the size of the gradient,
+    which is the size of the values and so of the rewards.
     """
     *_, before, now = UNKNOWN, UNKNOWN, *history.values("clip_ratio")
     if now < guard.clip_ratio and now * guard.gradient_swing < before:
@@ -145,7 +145,7 @@ def clipped_gradients(history: MetricHistory, facts: RunFacts, guard: GuardConfi
 
 
 def other_rewards(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """Return all rewards, the largest as well as their mean, are suddenly many times as large."""
+    """Detect rewards, the largest as well as the mean, that are suddenly many times as large."""
     earlier = history.lines[: max(1, len(history.lines) // 3)]
     bounds = earlier[-1].get("return_bound", math.nan), history.last("return_bound")
     sizes = fmean(map(reward_size, earlier)), reward_size(history.lines[-1])
@@ -158,7 +158,7 @@ def other_rewards(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -
 
 
 def coarse_bins(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """Return all values lie between two of the bins that they are to be told apart by."""
+    """Detect bins that are wider than all returns."""
     bound = history.last("return_bound")
     if 0 < bound < facts.bin_width:
         return f"the bins are {facts.bin_width:.3g} wide, and no return exceeds {bound:.3g}"
@@ -166,16 +166,13 @@ def coarse_bins(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> 
 
 
 def clamped_targets(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """Return the clamp has become a part of the problem that is solved."""
+    """Detect a target clamp that clips more than a few targets."""
     share = history.last("target_clip_share")
     return f"{share:.2%} of the targets were clamped" if share > guard.clip_share else None
 
 
 def dead_spinner(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """Return the spinner rests, or its continuous head says the same everywhere.
-
-    Only of the arcade is it known that no turn is the best in all states.
-    """
+    """Detect a spinner that rests, or a continuous head that proposes the same turn everywhere."""
     if history.last("updates", 0.0) < LEAST_UPDATES or history.own_decisions(1) < FEW_DECISIONS:
         return None
     moves, spread = history.last("moves"), history.last("spinner_spread")
@@ -187,12 +184,12 @@ def dead_spinner(history: MetricHistory, facts: RunFacts, guard: GuardConfig) ->
 
 
 def no_gradient(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """Nothing is learned."""
+    """Detect a gradient of 0."""
     return "the gradient is 0" if history.last("grad_norm") == 0.0 else None
 
 
 def stalled_target(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
-    """Return the target network stands still, or no updates are made at all."""
+    """Detect a target network that does not move, or updates that have stopped."""
     age = history.last("target_age_max", history.last("target_age"))
     if facts.target_age > max(facts.updates, age) and age >= LEAST_UPDATES:
         return (
@@ -208,12 +205,12 @@ def stalled_target(history: MetricHistory, facts: RunFacts, guard: GuardConfig) 
 
 
 def _digits(number: float) -> str:
-    """Return how to write a score of that size."""
+    """Return the format of a score of that size."""
     return ",.0f" if abs(number) >= 100 else ".3g"
 
 
 def _paired(history: MetricHistory, first: str, second: str) -> list[tuple[float, float]]:
-    """Magnitudes of two figures where a line has both, finite."""
+    """Return the magnitudes of two metrics in the rows that have both, finite."""
     pairs = (
         (abs(line[first]), abs(line[second]))
         for line in history.lines

@@ -1,7 +1,7 @@
-"""What ailed a run: its metrics read again with the detectors of the stability guard.
+"""Diagnose a run: apply the stability guard's detectors to its logged metrics.
 
-Reads any run directory, also of a run that goes on, was broken off, had no guard, or whose files
-are damaged; what could not be read is said.
+Reads any run directory, also of a run that is still running, was interrupted, had no guard, or has
+damaged files; what could not be read is reported.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HEALTHY, RECOVERED, UNHEALTHY, UNKNOWN = "healthy", "recovered", "unhealthy", "u
 MOST_NOTES = 20
 LONGEST_EVIDENCE = 300
 FEWEST_LINES = 3
-"""Lines with updates below which nothing can be said."""
+"""Least log rows with updates for a verdict."""
 
 log = logging.getLogger("tempest_agent")
 
@@ -45,12 +45,12 @@ class Finding:
 
     name: str
     evidence: str
-    """Figures and when, of the last line that shows it."""
+    """Values and step of the last log row that shows it."""
     first_step: int
     last_step: int
     lines: int
     present: bool
-    """Whether it was there in the last lines."""
+    """Whether the last log rows show it."""
 
     def to_dict(self) -> dict[str, Any]:
         spec = SYMPTOMS[self.name]
@@ -59,7 +59,7 @@ class Finding:
 
 @dataclass
 class Diagnosis:
-    """Everything ``tempest-agent diagnose`` says."""
+    """The result of ``tempest-agent diagnose``."""
 
     run: str
     state: str
@@ -80,7 +80,7 @@ class Diagnosis:
 
 
 def diagnose(run: Path) -> Diagnosis:
-    """Read the run in the folder ``run``.
+    """Diagnose the run in the folder ``run``.
 
     Raises:
         UserError: no such folder, or no run in it.
@@ -111,7 +111,7 @@ def diagnose(run: Path) -> Diagnosis:
 
 
 def examine(lines: list[dict[str, float]], config: Config) -> list[Finding]:
-    """Return all symptoms that ``lines`` show at any time, the gravest first."""
+    """Return all symptoms that ``lines`` show at any time, most severe first."""
     facts, guard = RunFacts.of(config), config.guard
     history = MetricHistory(guard.window, facts.free_share)
     found: dict[str, Finding] = {}
@@ -135,7 +135,7 @@ def examine(lines: list[dict[str, float]], config: Config) -> list[Finding]:
 
 
 def _events(run: Path, notes: list[str]) -> list[dict[str, Any]]:
-    """What the guard saw and did, as far as it can be read."""
+    """Return what the guard logged, if it can be read."""
     try:
         events, damaged = read_events(run)
     except (OSError, UserError) as error:
@@ -159,7 +159,7 @@ def _check(run: Path) -> None:
 
 
 def _config(run: Path, notes: list[str]) -> Config:
-    """Return the run's settings; what this version does not know is left out, and said."""
+    """Return the run's settings; unknown ones are left out and reported in ``notes``."""
     try:
         tree = parse_yaml(CONFIG_FILE, read_text(run / CONFIG_FILE, "settings"))
         if not isinstance(tree, dict):
@@ -210,7 +210,7 @@ def _verdict(
     if present:
         return UNHEALTHY, f"{', '.join(present)} in the last {config.guard.patience} lines"
     if learned < FEWEST_LINES:
-        return UNKNOWN, f"only {learned} lines with updates: too few to say anything"
+        return UNKNOWN, f"only {learned} lines with updates: too few for a verdict"
     if past:
         return RECOVERED, f"{', '.join(past)} earlier, nothing in the last lines"
     return HEALTHY, f"no symptom in {len(lines)} lines"

@@ -1,6 +1,6 @@
-"""The symptoms of training that goes wrong: how each is seen, where it comes from, what helps.
+"""The symptoms of training problems: detector, cause, advice and remedies of each.
 
-The guard asks for them while a run goes on, ``tempest-agent diagnose`` about any run afterwards.
+Used by the guard during a run and by ``tempest-agent diagnose`` on any run.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Detector = Callable[[MetricHistory, RunFacts, GuardConfig], str | None]
 
 
 class SymptomSpec(NamedTuple):
-    """A symptom's detector, where it comes from, and what to change."""
+    """The detector, cause, advice and remedies of a symptom."""
 
     detector: Detector
     cause: str
     advice: str
     remedies: tuple[str, ...]
-    """What the guard does, mildest first; nothing where only a person can judge."""
+    """What the guard does, mildest first; empty if only a person can judge."""
 
 
 _VALUES = ("clamp", "learning_rate", "accumulation", "rollback")
@@ -52,7 +52,7 @@ SYMPTOMS: dict[str, SymptomSpec] = {
     ),
     "beyond_bound": SymptomSpec(
         beyond_bound,
-        "values diverge: targets rest on values that rest on them",
+        "values diverge: targets bootstrap on values that were learned from them",
         "lower learner.learning_rate or learner.gamma, or a smaller learner.target_clip",
         _VALUES,
     ),
@@ -77,7 +77,7 @@ SYMPTOMS: dict[str, SymptomSpec] = {
     ),
     "swinging_gradients": SymptomSpec(
         swinging_gradients,
-        "too large steps, or single rows of very large error",
+        "too large steps, or single rows with very large errors",
         "lower learner.learning_rate, or learner.loss=huber",
         ("learning_rate", "accumulation"),
     ),
@@ -89,7 +89,7 @@ SYMPTOMS: dict[str, SymptomSpec] = {
     ),
     "dead_spinner": SymptomSpec(
         dead_spinner,
-        "a policy that is frozen: its actions bring nothing new to learn from",
+        "a frozen policy: its actions produce nothing new to learn from",
         "raise exploration.epsilon_max, learner.imitation_weight or learner.spinner_weight",
         ("expert_ratio",),
     ),
@@ -97,12 +97,12 @@ SYMPTOMS: dict[str, SymptomSpec] = {
         other_rewards,
         "the environment, or a wrapper around it, gives rewards on another scale than before",
         "look for what changed; values and gradients of the old scale mean nothing on the new one, "
-        "so train anew, or with rewards that are normalised",
+        "so start a new run, or normalise the rewards",
         (),
     ),
     "stalled_target": SymptomSpec(
         stalled_target,
-        "the target network is moved too seldom, or no updates are made",
+        "the target network is updated too rarely, or no updates are made",
         "lower learner.target_update_interval or raise learner.tau; see skipped_updates",
         (),
     ),
@@ -120,16 +120,16 @@ SYMPTOMS: dict[str, SymptomSpec] = {
     ),
     "no_gradient": SymptomSpec(
         no_gradient,
-        "nothing to learn from, or a network that has died",
+        "nothing to learn from, or a dead network",
         "check learner.loss and the rewards",
         (),
     ),
 }
-"""All symptoms by name, the gravest first."""
+"""All symptoms by name, most severe first."""
 
 
 class Symptom(NamedTuple):
-    """A symptom that the last lines show."""
+    """A symptom that the last log rows show."""
 
     name: str
     evidence: str
@@ -141,7 +141,7 @@ class Symptom(NamedTuple):
 
 
 def detect(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> list[Symptom]:
-    """Return the symptoms that the end of ``history`` shows, the gravest first."""
+    """Return the symptoms that ``history`` shows now, most severe first."""
     found: Iterable[tuple[str, str | None]] = (
         (name, spec.detector(history, facts, guard)) for name, spec in SYMPTOMS.items()
     )
