@@ -1,7 +1,7 @@
 """Speed of the environment.
 
-The ticks are those of real play: the scripted expert's actions, recorded beforehand in games that
-start all over the levels, are played again from the same states with the same random streams.
+The ticks are real play: the scripted expert's actions, recorded beforehand in games that start on
+all levels, are replayed from the same states with the same random streams.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from tempest_agent.experts import make_teacher
 
 SETTINGS = GameSettings(start_level=range(1, 100), skip_idle=False)
 GAMES = 64
-"""Games side by side where one core's speed is measured: their images fit its cache."""
+"""Games in parallel when one core's speed is measured: their images fit its cache."""
 
 MANY_GAMES = 1024
 TICKS = 1500
 MANY_TICKS = 200
 CROWD_GAMES = 16_384
-"""Games whose images fit no cache."""
+"""Games whose images exceed all caches."""
 
 CROWD_TICKS = 40
 PAIRS = 25
@@ -60,7 +60,7 @@ FIRST_STEP = (
 
 @dataclass(frozen=True)
 class Play:
-    """Recorded play: states to start from and the inputs of each tick, ``(ticks, games)``."""
+    """Recorded play: initial states and the inputs of each tick, ``(ticks, games)``."""
 
     states: NDArray[np.uint8]
     spins: NDArray[np.int8]
@@ -139,7 +139,7 @@ def measure() -> dict[str, Figure]:
 
 
 def record(games: int, ticks: int) -> Play:
-    """Let the expert play ``games`` games for ``ticks`` ticks, and keep what it did."""
+    """Let the expert play ``games`` games for ``ticks`` ticks, and record its inputs."""
     batch = GameBatch(games, SETTINGS, observe=False)
     batch.reset(seeds=np.random.SeedSequence(1))
     states = batch.clone()
@@ -160,7 +160,7 @@ def replay_ticks(
     spins: NDArray[np.int8],
     buttons: NDArray[np.uint8],
 ) -> None:
-    """The bare game: inputs and ticks."""
+    """Play recorded inputs through the bare game."""
     for at in range(spins.shape[0]):
         for game in range(spins.shape[1]):
             pressed = int64(buttons[at, game])
@@ -176,7 +176,7 @@ def replay_steps(
     buttons: NDArray[np.uint8],
     outputs: Any,
 ) -> None:
-    """All steps of a batch in one call, so that nothing is added to them."""
+    """Run all steps of a batch in one call, without overhead."""
     acting, pairs, turns = actions
     floats, report, ends, rewards, scale = outputs
     for at in range(spins.shape[0]):
@@ -193,7 +193,7 @@ def _replay(play: Play) -> Callable[[], None]:
 
 
 def _compiled_steps(play: Play, together: int = 0) -> Callable[[], None]:
-    """Return all of ``play``'s steps, ``together`` games at a time (0: all of them)."""
+    """Prepare ``play``'s steps as one compiled call, ``together`` games at a time (0: all)."""
     games = play.spins.shape[1]
     together = together or games
     whole, batch = GameBatch(games, SETTINGS), GameBatch(together, SETTINGS)
@@ -221,7 +221,7 @@ def _compiled_steps(play: Play, together: int = 0) -> Callable[[], None]:
 
 
 def _at_once(*runs: Callable[[], None]) -> Callable[[], None]:
-    """Return all ``runs``, each in a thread of its own."""
+    """Return a run of all ``runs`` at once, each in its own thread."""
 
     def run() -> None:
         with ThreadPoolExecutor(len(runs)) as pool:
@@ -232,7 +232,7 @@ def _at_once(*runs: Callable[[], None]) -> Callable[[], None]:
 
 
 def _steps(play: Play, threads: int) -> Callable[[], None]:
-    """``play``'s steps, with the observation as codes."""
+    """Prepare ``play``'s steps, with observations as codes."""
     batch = GameBatch(play.spins.shape[1], SETTINGS, num_threads=threads)
     batch.restore(play.states)
 
@@ -245,14 +245,14 @@ def _steps(play: Play, threads: int) -> Callable[[], None]:
 
 
 def _vector_and_batch(play: Play) -> tuple[float, float]:
-    """Seconds of ``play``'s steps through the vector environment, and through its batch alone.
+    """Return the seconds of ``play``'s steps through the vector environment, and its batch alone.
 
-    Both have the same games and memory: of the same games in other memory, one lot may be slower
-    by more than the difference that is looked for.  So they take turns step by step; every second
-    time the other one begins.  Their actions are new arrays, as an agent has just made them.
+    Both use the same games and memory, because the effect of another memory layout may exceed the
+    difference.  So they take turns step by step, alternating who is first.  Actions are new arrays,
+    as an agent makes them.
 
-    Of each step the least time counts: it is the same work in every run, and what else the machine
-    does, which is often more than the difference, only adds to it.
+    The least time of each step counts: the work is the same in every run, and other load, which is
+    often more than the difference, only adds to it.
     """
     env = TempestVectorEnv(play.spins.shape[1], start_level=range(1, 100), skip_idle=False)
     observations = env.reset(seed=0)[0]
@@ -266,7 +266,7 @@ def _vector_and_batch(play: Play) -> tuple[float, float]:
             way = (at + number) % 2
             if way == 0:
                 action = {"buttons": pairs[at].copy(), "spinner": knob[at].copy()}
-                # Nobody holds the last observations: the environment writes the next ones there.
+                # The last observations are released, so the environment reuses their memory.
                 observations, out = nothing, NO_OUTPUT
                 began = time.perf_counter()
                 observations = env.step(action)[0]
@@ -281,7 +281,7 @@ def _vector_and_batch(play: Play) -> tuple[float, float]:
 
 
 def _first_step(cache: str | None) -> float:
-    """Return seconds of a new process from its start to the first step of an environment."""
+    """Return the seconds from the start of a new process to its first environment step."""
     environment = dict(os.environ)
     if cache is not None:
         environment["TEMPEST_AGENT_CACHE"] = cache
@@ -302,7 +302,7 @@ def _bytes_per_game() -> float:
 
 
 def _ale_frames_per_second() -> float | None:
-    """Frames a second of one Atari 2600 game with random actions, RAM only; None without ALE."""
+    """Return frames per second of an Atari 2600 game with random actions, RAM only; None without ALE."""
     try:
         import ale_py
         from ale_py import roms

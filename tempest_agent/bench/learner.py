@@ -1,9 +1,9 @@
-"""Speed of the learner's update, beside a plain PyTorch loop and beside its bare matrix products.
+"""Speed of the learner's update, compared with a plain PyTorch loop and its bare matrix products.
 
 All three do the arithmetic of one double-DQN update on the same rows, on one thread: a forward and
-a backward pass over the states, and two forward passes (online and target network) over the states
-after them.  The plain loop is the best that one would write down in a single file, with nothing but
-torch's own operations: fused optimiser, averages and norms over all weights at once.
+a backward pass over the states, and two forward passes (online and target network) over the next
+states.  The plain loop is a good single-file implementation with torch's own operations only: fused
+optimiser, averages and norms over all weights at once.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Seconds = NDArray[np.float64]
 CPU = torch.device("cpu")
 ROUNDS = 15
 WARM_UP_ROUNDS = 2
-"""Rounds that are left out: memory is new, and kernels compile."""
+"""Rounds that are left out, in which memory is allocated and kernels compile."""
 
 BATCH = 4096
 DEFAULT_BATCH = 256
@@ -78,7 +78,7 @@ def measure() -> dict[str, Figure]:
 
 @dataclass(frozen=True)
 class _Seconds:
-    """Of one update in each of ``ROUNDS`` rounds, ``(ROUNDS,)``."""
+    """Seconds of one update in each of ``ROUNDS`` rounds, ``(ROUNDS,)``."""
 
     ours: Seconds
     plain: Seconds
@@ -127,14 +127,14 @@ def _always(run: Callable[[], None]) -> Preparation:
 
 
 def _memory(layout: Layout, parts: int) -> int:
-    """Most bytes of tensors at once in an update of ``parts`` micro-batches of ``BATCH`` rows."""
+    """Return the peak bytes of tensors in an update of ``parts`` micro-batches of ``BATCH`` rows."""
     accumulation = f"learner.gradient_accumulation_steps={parts}"
     config = load_config(None, [*COMMON, PUBLIC_HIDDEN, accumulation])
     return peak_bytes(_ours(layout, config, random_batch(layout, parts * BATCH)))
 
 
 def random_batch(layout: Layout, rows: int) -> Batch:
-    """Random rows, one code in ten above 0 as in real observations."""
+    """Return random rows with about one code in ten nonzero, as in real observations."""
     random = np.random.default_rng(0)
 
     def codes() -> NDArray[np.int8]:
@@ -171,7 +171,7 @@ def _ours(layout: Layout, config: Config, batch: Batch) -> Callable[[], None]:
 
 
 class PlainNetwork(nn.Module):
-    """The same layers as ours, written down directly."""
+    """The same layers as ours, written plainly."""
 
     def __init__(self, num_inputs: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
@@ -193,7 +193,7 @@ class PlainNetwork(nn.Module):
 
 
 def _between(values: Tensor, position: Tensor) -> Tensor:
-    """Values ``(..., K)`` at ``position`` ``(...)``, straight lines between the knots."""
+    """Interpolate values ``(..., K)`` linearly at ``position`` ``(...)``."""
     place = (position + 1) * 0.5 * (PLAIN_KNOTS - 1)
     lower = place.detach().floor().clamp(max=PLAIN_KNOTS - 2).long()
     left = values.gather(-1, lower.unsqueeze(-1)).squeeze(-1)
@@ -210,7 +210,7 @@ def _plain(layout: Layout, config: Config, batch: Batch) -> Callable[[], None]:
 def plain_update(
     online: PlainNetwork, batch: Batch, spinner_weight: float = 0.1
 ) -> Callable[[], None]:
-    """Return the update of ``online`` as one would write it down who knows torch well."""
+    """Return the update of ``online`` as a good plain implementation."""
     target, average = copy.deepcopy(online), copy.deepcopy(online)
     optimizer = torch.optim.AdamW(online.parameters(), lr=1e-4, weight_decay=1e-4, fused=True)
     weights: list[Tensor] = list(online.parameters())
@@ -242,7 +242,7 @@ def plain_update(
 
 
 def _products(layout: Layout, config: Config, rows: int) -> Callable[[], None]:
-    """Three forward passes and a backward pass, without everything between the products."""
+    """Return three forward passes and a backward pass of the matrix products alone."""
     outputs = 4 * PLAIN_KNOTS + 1
     widths = (layout.num_features, *config.network.hidden, outputs)
     weights = [torch.randn(b, a) * 0.01 for a, b in pairwise(widths)]
@@ -256,7 +256,7 @@ def _products(layout: Layout, config: Config, rows: int) -> Callable[[], None]:
                 torch.mm(inputs[i], weight.T, out=buffers[i + 1])
         for i in reversed(range(len(weights))):
             torch.mm(inputs[i + 1].T, inputs[i], out=gradients[i])
-            # Nobody needs the gradient to the observation.
+            # The gradient with respect to the observation is not needed.
             if i:
                 torch.mm(inputs[i + 1], weights[i], out=buffers[i])
 

@@ -1,4 +1,4 @@
-"""Speed of the renderer, on images of the expert's play all over the levels."""
+"""Speed of the renderer, on images of the expert's play on all levels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WARM_UP = 150
 
 
 def measure() -> dict[str, Figure]:
-    """Frames a second of the whole picture and of the small one used as an observation."""
+    """Measure frames per second of the full picture and of the small one used as observation."""
     batch = GameBatch(FRAMES, SETTINGS, observe=False)
     batch.reset(seeds=np.random.SeedSequence(2))
     expert = make_teacher("expert")

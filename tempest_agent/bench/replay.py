@@ -1,4 +1,4 @@
-"""Speed and size of the replay: priorities against uniform sampling at a million rows."""
+"""Speed and size of the replay: prioritised and uniform sampling at a million rows."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ GAMES = 128
 BATCH = 512
 LARGER_BATCHES = (4096, 16_384)
 CALLS = 20
-"""Batches of ``BATCH`` of one measurement: a single one is too short to time."""
+"""Batches of ``BATCH`` per measurement: a single one is too short to time."""
 
 FEATURES = 171
-"""Of the rows that are compared; more would favour priorities, whose cost they do not change."""
+"""Of the compared rows; more would favour priorities, whose cost does not depend on it."""
 
 
 def measure() -> dict[str, Figure]:
@@ -56,7 +56,7 @@ def measure() -> dict[str, Figure]:
 
 @dataclass(frozen=True)
 class _Costs:
-    """Seconds of a batch of ``rows``."""
+    """Seconds per batch of ``rows``."""
 
     rows: int
     uniform: float
@@ -65,7 +65,7 @@ class _Costs:
 
     @property
     def ratio(self) -> Figure:
-        """Of whole updates, with and without priorities."""
+        """Time of a whole update with priorities, compared with one without."""
         without = self.update + self.uniform
         ratio = (self.update + self.prioritised) / without
         unit = f"time of a whole update of the default network from {self.rows:,} rows, to the same"
@@ -81,7 +81,7 @@ def _measured(buffer: ReplayBuffer, rows: int) -> _Costs:
 
 
 def filled(num_features: int) -> ReplayBuffer:
-    """Return a prioritised replay full of random rows."""
+    """Return a prioritised replay filled with random rows."""
     buffer = ReplayBuffer(
         ROWS, GAMES, num_features, n_steps=5, gamma=0.99, prioritised=True, seed=0
     )
@@ -134,7 +134,7 @@ def _prioritised(buffer: ReplayBuffer, rows: int, calls: int) -> Callable[[], No
 
 
 def _update_seconds(rows: int) -> float:
-    """Of the learner, from a sampled batch of the default network's observations."""
+    """Return the seconds of an update of the default network on a sampled batch."""
     layout: Layout = TEMPEST_LAYOUT
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""Settings that must fit each other."""
+"""Check settings against each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Configurations from files, trees and overrides; and back to plain types."""
+"""Load configurations from files, dictionaries and overrides, and convert them to plain types."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .yaml_files import parse_yaml, read_text
 
 
 def settings() -> Iterator[tuple[str, Any, str]]:
-    """Every setting as ``(dotted key, default, help sentence)``, in order."""
+    """Yield every setting as ``(dotted key, default, help sentence)``, in order."""
     for section in dataclasses.fields(Config):
         for entry in dataclasses.fields(_section_type(section.name)):
             yield f"{section.name}.{entry.name}", entry.default, entry.metadata["help"]
 
 
 def local_settings() -> dict[str, str]:
-    """Every setting that no file may choose: dotted key, and the option of ``train`` that does."""
+    """Return the settings that no file may choose: dotted key -> option of ``train``."""
     return {
         f"{section.name}.{entry.name}": entry.metadata["local"]
         for section in dataclasses.fields(Config)
@@ -38,10 +38,10 @@ def local_settings() -> dict[str, str]:
 
 
 def to_dict(config: Config, *, local: bool = False) -> dict[str, dict[str, Any]]:
-    """``config`` as plain Python types (tuples as lists), fit for YAML and checkpoints.
+    """Return ``config`` as plain types (tuples as lists), fit for YAML and checkpoints.
 
-    Settings of this machine that were given are None, except with ``local``, which is for other
-    processes of the same run and never for a file.
+    Local settings that were given become None, except with ``local``, which is for other processes
+    of the same run and never for a file.
     """
     tree = dataclasses.asdict(config)
     plain = {
@@ -58,12 +58,12 @@ def to_dict(config: Config, *, local: bool = False) -> dict[str, dict[str, Any]]
 def from_dict(
     tree: Mapping[str, Any], base: Config | None = None, *, local: bool = False
 ) -> Config:
-    """``base`` (or the defaults) with the values of ``tree`` on top, validated.
+    """Return ``base`` (or the defaults) updated with the values of ``tree``, validated.
 
     Args:
         tree: section -> name -> value.
-        base: what the rest is taken from.
-        local: whether ``tree`` may have settings of this machine, because it is from no file.
+        base: provides all other values.
+        local: whether ``tree`` may contain local settings, because it is not from a file.
 
     Raises:
         ConfigError: an unknown key, a wrong type, a value out of range, or one that no file may
@@ -71,7 +71,7 @@ def from_dict(
     """
     config = base or Config()
     names = [section.name for section in dataclasses.fields(Config)]
-    given: Any = tree  # Of a file, and so of any type.
+    given: Any = tree  # From a file, so of any type.
     if not isinstance(given, Mapping):
         raise ConfigError(f"settings are a map of sections (learner: ...), not {shown(given)}")
     for name, values in given.items():
@@ -86,7 +86,7 @@ def from_dict(
 
 
 def load_config(source: str | Path | None = None, overrides: Iterable[str] = ()) -> Config:
-    """Return the configuration of ``source`` with ``key=value`` overrides.
+    """Return the configuration ``source`` with ``key=value`` overrides applied.
 
     Args:
         source: name of a file in ``configs/`` (``quick``), path of a YAML file, or None for the
@@ -118,7 +118,7 @@ def read_tree(source: str | Path) -> Mapping[str, Any]:
 
 
 def apply_overrides(config: Config, overrides: Iterable[str]) -> Config:
-    """``config`` with each ``section.key=value`` of ``overrides``, from the command line, set.
+    """Return ``config`` with the command line's ``section.key=value`` ``overrides`` applied.
 
     Raises:
         ConfigError: no ``=``, an unknown key or a bad value.
@@ -135,9 +135,9 @@ def apply_overrides(config: Config, overrides: Iterable[str]) -> Config:
 
 
 def apply_changes(config: Config, changes: Mapping[str, Any], *, local: bool) -> Config:
-    """``config`` with each ``section.key`` of ``changes`` set to its value.
+    """Return ``config`` with each ``section.key`` of ``changes`` set to its value.
 
-    ``local`` is whether they may set this machine's settings, because they are from no file.
+    ``local``: whether they may contain local settings, because they are not from a file.
 
     Raises:
         ConfigError: an unknown key or a bad value.
@@ -152,7 +152,7 @@ def apply_changes(config: Config, changes: Mapping[str, Any], *, local: bool) ->
 
 
 def available() -> list[str]:
-    """Names of the configurations that come with the package."""
+    """Return the names of the configurations that come with the package."""
     folder = resources.files("tempest_agent.configs")
     return sorted(f.name[:-5] for f in folder.iterdir() if f.name.endswith(".yaml"))
 

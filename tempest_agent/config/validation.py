@@ -1,4 +1,4 @@
-"""Single values: converted to the type of their setting, and compared with its limits."""
+"""Convert single values to the type of their setting, and check its limits."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tempest_agent.errors import shown, suggestion
 from .setting import ConfigError
 
 LARGEST = 2**62 - 1
-"""Largest whole number where a setting has no limit of its own: sums of two still fit 64 bits."""
+"""Largest whole number of a setting without a limit: sums of two still fit 64 bits."""
 
 MOST_ITEMS = 1_000
-"""Values of one setting."""
+"""Most values of one setting."""
 
 _NUMBER = re.compile(
     r"[-+]?(?:(?:0|[1-9][0-9_]{0,60})(?:\.[0-9_]{0,60})?|\.[0-9]{1,60})(?:[eE][-+]?[0-9]{1,3})?"
 )
-"""Text that is a number.  010 is none: it is 8 to some readers of YAML and 10 to others."""
+"""Text that is a number.  Not 010, which is 8 to some YAML parsers and 10 to others."""
 
 _WHOLE = re.compile(r"[-+]?[0-9_]{1,40}")
 
@@ -95,7 +95,7 @@ def _whole_number(value: object) -> int | None:
 
 
 def _number(value: object) -> float | None:
-    """``value`` as a finite number, or None."""
+    """Return ``value`` as a finite number, or None."""
     # YAML 1.1 reads 5e-4 (no dot) as text.
     if isinstance(value, str):
         number = float(value.replace("_", "")) if _NUMBER.fullmatch(value) else float("nan")

@@ -1,7 +1,7 @@
-"""Who plays: the scripted players and trained checkpoints behind one interface.
+"""Scripted players and trained checkpoints behind one interface.
 
-A player decides for many games at once, but each decision depends on its own game only: on the
-game's image, on its number, and on nothing that other games do.
+A player decides for many games at once, but each decision depends on its own game only: its RAM
+image and its number.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tempest_agent.agent.checkpoints.policy import Policy
 
 CHAMPION = "champion"
-"""Name of the player that comes with the package, which no run writes over."""
+"""The player that comes with the package, never overwritten by a run."""
 
 PLAYER_NAMES = (*TEACHER_NAMES, CHAMPION, "latest", "random")
 
@@ -51,22 +51,22 @@ class Player(Protocol):
 
 
 MakePlayer = Callable[[NDArray[np.int64], int], Player]
-"""Makes a player for the games of these numbers, ``(N,)``, with a seed for its own chance."""
+"""Makes a player for the games of these numbers, ``(N,)``, with a seed for its randomness."""
 
 
 @dataclass(frozen=True)
 class PlayerChoice:
-    """A player by name, and how to make it for some games."""
+    """A player by name, and how to make it for given games."""
 
     name: str
     make: MakePlayer
     frame_skip: int = 1
     sees_features: bool = False
-    """Whether it decides by ``batch.codes`` and not by the image."""
+    """Whether it reads ``batch.codes`` rather than the RAM image."""
     sha256: str | None = None
     step: int | None = None
     trained_delay: int | None = None
-    """Ticks of input delay that a network has learned to live with."""
+    """Ticks of input delay that a network was trained with."""
 
     @property
     def description(self) -> str:
@@ -77,7 +77,7 @@ class PlayerChoice:
 
 
 class TeacherPlayer:
-    """A scripted player; with delayed inputs it is told those that are under way."""
+    """A scripted player; with delayed inputs it is given the pending ones."""
 
     def __init__(self, teacher: Teacher, numbers: NDArray[np.int64]) -> None:
         self._teacher = teacher
@@ -95,14 +95,14 @@ class TeacherPlayer:
 
 
 class RandomGames:
-    """The random player with a generator for each game, so that no game's dice move another's."""
+    """The random player with one generator per game, so that games do not affect each other."""
 
     BLOCK = 256
 
     def __init__(self, numbers: NDArray[np.int64], seed: int) -> None:
         entropy = [np.random.SeedSequence((seed, int(number))) for number in numbers]
         self._players = [RandomPlayer(int(e.generate_state(1, np.uint64)[0])) for e in entropy]
-        self._images = np.zeros(self.BLOCK, RAM_DTYPE)  # It does not look at them.
+        self._images = np.zeros(self.BLOCK, RAM_DTYPE)  # Not used by the player.
         self._spins = np.zeros((len(numbers), self.BLOCK), np.int8)
         self._buttons = np.zeros((len(numbers), self.BLOCK), np.uint8)
         self._next = self.BLOCK
@@ -119,13 +119,13 @@ class RandomGames:
 
 
 class NetworkPlayer:
-    """A trained network, greedy, for the games that are still running."""
+    """A trained network that plays greedily in the games still running."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
     def act(self, batch: GameBatch) -> Actions:
-        """Return the next decision of every game; those that are over get inputs at rest."""
+        """Return the next action of every game; finished games get neutral inputs."""
         running = np.flatnonzero(batch.games["status"] == RUNNING)
         spins = np.zeros(batch.num_games, np.int8)
         buttons = np.zeros(batch.num_games, np.uint8)
@@ -135,12 +135,11 @@ class NetworkPlayer:
 
 
 def find_player(name: str) -> PlayerChoice:
-    """The player called ``name``: a scripted one, ``champion``, ``latest``, or a checkpoint file.
+    """Return the player ``name``: a scripted one, ``champion``, ``latest``, or a checkpoint file.
 
-    ``latest`` is the newest checkpoint of a run in this folder, or the shipped one where no run
-    has written any.
+    ``latest`` is the newest checkpoint of a run in this folder, or the champion if there is none.
 
-    Raises ``UserError`` for an unknown name and for a file that is no checkpoint.
+    Raises ``UserError`` for an unknown name and for a file that is not a checkpoint.
     """
     if name == "random":
         return PlayerChoice(name, RandomGames)
@@ -155,7 +154,7 @@ def find_player(name: str) -> PlayerChoice:
     path = Path(name)
     if path.absolute() == LATEST.absolute() and not os.path.lexists(path):
         log.warning(
-            "%s is not there yet: no run has written one; this is the shipped champion", name
+            "%s does not exist yet: no run has written one; using the shipped champion", name
         )
         return _champion()
     return _checkpoint(path)
@@ -181,14 +180,14 @@ def _checkpoint(path: Path, name: str | None = None) -> PlayerChoice:
         )
     if path.is_dir():
         raise UserError(f"{path} is a folder: give the checkpoint file (*.pt) inside it")
-    # Here, because importing torch takes longer than a scripted player's whole game.
+    # Imported here because importing torch takes longer than a scripted player's whole game.
     import torch
 
     from tempest_agent.agent.checkpoints.policy import load_policy
 
-    torch.set_num_threads(1)  # Games are divided over threads; more inside of each would compete.
+    torch.set_num_threads(1)  # Games are divided over threads; torch's own would compete.
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, on files that are refused with one line
+        warnings.simplefilter("ignore")  # torch's, on files that are refused with one line
         policy = load_policy(path)
     layout = policy.network.layout
     if (layout.num_features, layout.counts) != (NUM_FEATURES, SPINNER_MAX):
@@ -200,7 +199,7 @@ def _checkpoint(path: Path, name: str | None = None) -> PlayerChoice:
 
 
 def network_choice(policy: Policy, name: str) -> PlayerChoice:
-    """Return a loaded network as a player."""
+    """Return a player that plays with a loaded network."""
     return PlayerChoice(
         name=name,
         make=lambda _numbers, _seed: NetworkPlayer(policy),

@@ -1,6 +1,6 @@
-"""Curves of runs from their ``metrics.csv`` and ``evaluations.csv``, drawn without a display.
+"""Training curves of runs from their ``metrics.csv`` and ``evaluations.csv``.
 
-``figure_of`` draws any panels; ``training_panels`` are those of ``tempest-agent plot``.
+``figure_of`` draws any panels; ``training_panels`` are the panels of ``tempest-agent plot``.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from tempest_agent.plots.figure_files import require_matplotlib
 from tempest_agent.runs.file_names import EVALUATIONS_FILE, METRICS_FILE
 
 GREEDY = "greedy_"
-"""Prefix of the columns of ``evaluations.csv`` among a run's curves."""
+"""Prefix of the columns from ``evaluations.csv``."""
 BOUND_MARGIN = 2.0
-"""A bound is drawn if it lies within this many times the range of the curves it bounds."""
+"""A bound is drawn if it is within this many times the range of the curves it bounds."""
 
 Curves = Mapping[str, NDArray[np.float64]]
-"""Columns of a run's logs, one value a row, NaN where a row has none; ``steps`` among them."""
+"""Columns of a run's logs including ``steps``, one value per row, NaN for missing ones."""
 
 
 class Line(NamedTuple):
-    """One column of a panel: its matplotlib style and its word in the legend."""
+    """One column of a panel: its matplotlib style and its text in the legend."""
 
     column: str
     style: str
@@ -36,18 +36,18 @@ class Line(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One diagram: a title, the unit of its vertical axis, and the columns drawn in it."""
+    """One diagram: a title, the unit of the vertical axis, and the columns drawn."""
 
     title: str
     unit: str
     lines: tuple[Line, ...]
     bound: Line | None = None
-    """Drawn where it does not flatten the others, else told in words."""
+    """Drawn unless it would flatten the others; then it is in the legend."""
     log_scale: bool = False
 
 
 def training_panels() -> list[Panel]:
-    """Greedy games, teacher-free games, teacher's share, values, loss, gradient, deaths."""
+    """Return panels: greedy and teacher-free games, teacher's share, values, loss, gradient, deaths."""
     styles = ("-", "--", ":", "-.", ".-")
     deaths = zip(DEATH_CAUSES, styles, strict=True)
     return [
@@ -108,8 +108,8 @@ def training_panels() -> list[Panel]:
 def read_curves(run: Path) -> dict[str, NDArray[np.float64]]:
     """Return the columns of the logs of ``run``, a folder or the ``metrics.csv`` itself.
 
-    The rows of ``evaluations.csv``, where there is one, follow those of the training log, their
-    columns named with ``GREEDY`` before.
+    The rows of ``evaluations.csv``, if there is one, follow the rows of the training log; their
+    columns have the prefix ``GREEDY``.
 
     Raises:
         UserError: no such run, nothing logged yet, or a log that cannot be read.
@@ -152,10 +152,10 @@ def _read_log(file: Path) -> dict[str, NDArray[np.float64]]:
 
 
 def figure_of(runs: Mapping[str, Curves], panels: Sequence[Panel]) -> Any:
-    """Return a ``matplotlib.figure.Figure`` with one diagram a panel, over decisions.
+    """Return a ``matplotlib.figure.Figure`` with one diagram per panel, over decisions.
 
-    Each run has a colour, each column of a panel a style.  Columns that a run lacks are left out,
-    and so are panels of which no run has anything.
+    Each run has a colour, each column of a panel a style.  Missing columns are left out, and so are
+    panels for which no run has data.
     """
     require_matplotlib()
     from matplotlib.figure import Figure
@@ -175,7 +175,7 @@ def figure_of(runs: Mapping[str, Curves], panels: Sequence[Panel]) -> Any:
     last = max(float(curves["steps"].max()) for curves in runs.values())
     for panel, axis in zip(panels, axes, strict=False):
         _draw_panel(axis, panel, runs)
-        # The same decisions in all panels, so that they can be compared.
+        # The same range in all panels, so that they can be compared.
         axis.set_xlim(0.0, 1.02 * last)
     for axis in axes[len(panels) :]:
         axis.remove()
@@ -217,7 +217,7 @@ def _draw_line(axis: Any, panel: Panel, line: Line, curves: Curves, color: str, 
     rows = _drawable(panel, line, curves)
     if rows is None:
         return
-    # A single row is a point, which a line without marks would not show.
+    # A single row is a point, which a line without markers would not show.
     style = line.style if rows.sum() > 1 else "."
     x, y = curves["steps"][rows], curves[line.column][rows]
     axis.plot(x, y, style, color=color, label=label)
@@ -233,7 +233,7 @@ def _drawable(panel: Panel, line: Line, curves: Curves) -> NDArray[np.bool_] | N
 
 
 def _short_number(value: float, _position: int) -> str:
-    """Write a number of decisions for an axis: 1.5M, 200k, 50.
+    """Return a number of decisions as the label of an axis: 1.5M, 200k, 50.
 
     >>> [_short_number(value, 0) for value in (0.0, 50.0, 200_000.0, 1_500_000.0)]
     ['0', '50', '200k', '1.5M']

@@ -36,16 +36,16 @@ log = logging.getLogger("tempest_agent")
 
 
 def create_run(name: str, seed: int, chosen: Path | None = None) -> Path:
-    """Make the folder of a new run and return it.
+    """Create the folder of a new run and return it.
 
-    ``chosen`` is the folder the user asked for; without it, ``runs/<name>-<time>-s<seed>`` in the
-    current directory.  A folder that holds anything is refused, and a name that is no folder's.
+    ``chosen`` is the folder the user asked for; by default it is ``runs/<name>-<time>-s<seed>`` in
+    the current directory.  Raises ``UserError`` for a non-empty folder and for an unusable name.
     """
     if chosen is not None:
         return _make_chosen(chosen)
     if _NAME.fullmatch(name) is None:
         raise UserError(
-            f"run.name={shown(name)} cannot begin a folder's name: use up to 100 letters, digits, "
+            f"run.name={shown(name)} cannot start a folder's name: use up to 100 letters, digits, "
             "'_', '-' and '.', or choose the folder with --run-dir"
         )
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}-s{seed}"
@@ -62,7 +62,7 @@ def create_run(name: str, seed: int, chosen: Path | None = None) -> Path:
 
 
 def claim_run(run: Path) -> None:
-    """Remove what a run left in ``run`` that was killed at its start; this process has locked it.
+    """Remove what a run killed at its start left in ``run``, which this process has locked.
 
     Raises:
         UserError: another process has just started a run there.
@@ -75,14 +75,14 @@ def claim_run(run: Path) -> None:
 
 
 def discard_run(run: Path) -> None:
-    """Remove the folder of a run that could not begin; one that holds files of others stays."""
+    """Remove the folder of a run that could not start, unless it holds foreign files."""
     for name in (CONFIG_FILE, RUN_FILE, START_FILE):
         (run / name).unlink(missing_ok=True)
     discard_folders(run)
 
 
 def discard_folders(run: Path) -> None:
-    """Remove the folders of a run where there is nothing in them."""
+    """Remove the folders of a run that are empty."""
     for folder in (run / CHECKPOINT_FOLDER, run):
         if folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
@@ -95,7 +95,7 @@ def write_config(run: Path, settings: Mapping[str, Any]) -> None:
 
 
 def require_text(folder: Path) -> None:
-    """``UserError`` for a name that is no text, which neither YAML nor TensorBoard could hold."""
+    """Raise ``UserError`` for a name that is not UTF-8, which YAML and TensorBoard cannot store."""
     try:
         str(folder).encode()
     except UnicodeEncodeError as error:
@@ -105,17 +105,17 @@ def require_text(folder: Path) -> None:
 
 
 def find_run(asked: Path | None) -> Path:
-    """The run to resume: the folder ``asked`` for (or that of a file in it), or the newest one.
+    """Return the run to resume: the folder ``asked`` for (or of a file in it), or the newest one.
 
-    The newest is the one that was started or resumed last, as ``run.json`` says.  Without
-    ``asked``, newer runs that cannot be resumed are named in the log and passed over.
+    The newest run is the one started or resumed last, by ``run.json``.  Without ``asked``, newer
+    runs that cannot be resumed are logged and skipped.
     """
     if asked is None:
         runs = sorted((file.parent for file in Path(RUNS_FOLDER).glob(f"*/{RUN_FILE}")), key=_age)
         for number, run in enumerate(runs):
             if can_resume(run):
                 for empty in runs[:number]:
-                    log.warning("%s has no checkpoint: going on with %s", empty, run)
+                    log.warning("%s has no checkpoint: continuing with %s", empty, run)
                 return run
         kind = "run with a checkpoint" if runs else "run"
         raise UserError(
@@ -179,7 +179,7 @@ def _require_new(folder: Path) -> None:
         return
     if (folder / RUN_FILE).exists():
         raise UserError(
-            f"--run-dir {folder} holds another run: go on with it by --resume {folder}, "
+            f"--run-dir {folder} holds another run: continue it with --resume {folder}, "
             "or give a new folder"
         )
     raise UserError(f"--run-dir {folder} is not empty: give a folder that is new or empty")

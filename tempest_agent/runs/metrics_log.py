@@ -1,4 +1,4 @@
-"""A run's figures as CSV files and as TensorBoard events, all fit for resuming."""
+"""Log a run's metrics as CSV files and TensorBoard events, all resumable."""
 
 from __future__ import annotations
 
@@ -24,12 +24,11 @@ log = logging.getLogger("tempest_agent")
 
 
 class CsvLog:
-    """A CSV file with one row a call and its first column ``steps``.
+    """A CSV file with one row per ``write`` and ``steps`` as its first column.
 
-    A run that is resumed at ``resumed_at`` steps logs again what it had logged after its
-    checkpoint: the rows beyond that step are dropped first, so that the file reads like that of
-    an uninterrupted run.  A file that cannot be read is set aside (``NAME.bad``) and a new one
-    begun; half a line at the end, as a kill leaves it, is dropped.
+    A run resumed at ``resumed_at`` steps logs again what it had logged after its checkpoint, so
+    rows beyond that step are dropped first.  An unreadable file is renamed to ``NAME.bad``; half a
+    line at the end, as a kill leaves it, is dropped.
     """
 
     def __init__(self, path: Path, resumed_at: int | None = None) -> None:
@@ -41,7 +40,7 @@ class CsvLog:
                 self._columns, rows = _read(path)
             except (UserError, ValueError, csv.Error):
                 aside = set_aside(path).name
-                log.warning("%s is damaged: set aside as %s, and begun anew", path, aside)
+                log.warning("%s is damaged; renamed to %s, starting a new file", path, aside)
                 return
             self._rows = [row for row in rows if int(row[STEPS]) <= resumed_at]
             if self._rows:
@@ -51,11 +50,11 @@ class CsvLog:
                 path.unlink()
 
     def has(self, steps: int) -> bool:
-        """Return whether there is a row of the state after ``steps`` decisions."""
+        """Return whether there is a row for ``steps``."""
         return any(row[STEPS] == str(steps) for row in self._rows)
 
     def write(self, steps: int, figures: Mapping[str, float]) -> None:
-        """Append ``figures`` as the state after ``steps`` decisions."""
+        """Append ``figures`` as the row for ``steps``."""
         row = {STEPS: str(steps)}
         row |= {name: f"{value:.9g}" for name, value in figures.items() if name != STEPS}
         self._rows.append(row)
@@ -86,10 +85,10 @@ class CsvLog:
 
 
 def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    """Columns and rows of a log.
+    """Return columns and rows of a log.
 
     Raises:
-        UserError, ValueError, csv.Error: it is not one that ``CsvLog`` has written.
+        UserError, ValueError, csv.Error: not written by ``CsvLog``.
     """
     text = read_regular(path, LARGEST_LOG).decode("utf-8")
     whole = text[: text.rfind("\n") + 1]
@@ -107,19 +106,19 @@ def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
 class MetricsLog:
     """``metrics.csv`` (training) and ``evaluations.csv`` (greedy games) of a run, and TensorBoard.
 
-    Arguments: the run's folder, and the step at which it goes on if it does.
+    Arguments: the run's folder, and the step at which it is resumed, if it is.
     """
 
     def __init__(self, run: Path, resumed_at: int | None = None) -> None:
         self._tables = {table: CsvLog(run / name, resumed_at) for table, name in TABLES.items()}
-        # TensorBoard hides what an earlier start had logged from the purge step on.
+        # TensorBoard hides what earlier starts logged from the purge step on.
         purge = None if resumed_at is None else resumed_at + 1
-        # A name that nobody can foresee, and put a link there.
+        # An unpredictable name: nobody can put a link there first.
         suffix = f".{secrets.token_hex(4)}"
         self._events = SummaryWriter(str(run), purge_step=purge, filename_suffix=suffix)
 
     def write(self, table: str, steps: int, figures: Mapping[str, float]) -> None:
-        """Log ``figures`` in ``train`` or ``eval`` as the state after ``steps`` decisions."""
+        """Log ``figures`` in ``train`` or ``eval`` as the row for ``steps``."""
         self._tables[table].write(steps, figures)
         for name, value in figures.items():
             if name != STEPS:
@@ -127,11 +126,11 @@ class MetricsLog:
         self._events.flush()
 
     def has(self, table: str, steps: int) -> bool:
-        """Return whether ``table`` has a row of the state after ``steps`` decisions."""
+        """Return whether ``table`` has a row for ``steps``."""
         return self._tables[table].has(steps)
 
     def copy_to(self, folder: Path) -> None:
-        """Write both tables, as far as they have rows, to ``folder``."""
+        """Write both tables to ``folder``."""
         for table in self._tables.values():
             table.copy_to(folder)
 
@@ -141,8 +140,8 @@ class MetricsLog:
 
 
 def cut_events(path: Path, step: int) -> None:
-    """Remove the events after ``step`` decisions from a file of TensorBoard."""
-    # Here, because it takes a while and few runs need it.
+    """Remove the events after ``step`` from a TensorBoard file."""
+    # Imported here because it is slow and rarely needed.
     from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
     from tensorboard.summary.writer.record_writer import RecordWriter
 

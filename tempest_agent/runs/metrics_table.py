@@ -1,4 +1,4 @@
-"""A line of metrics as a table on the terminal, grouped like the catalogue."""
+"""Format a log row as a table for the terminal, grouped like the catalogue."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tempest_agent.runs.metrics_catalogue import BY_NAME
 
 
 def metrics_table(figures: Mapping[str, float]) -> str:
-    """``figures`` in the form that Stable-Baselines3 prints, without a newline at the end.
+    """Return ``figures`` as Stable-Baselines3 prints them, without a trailing newline.
 
-    Whole numbers and those from 1,000 on are written without decimals.
+    Whole numbers and numbers from 1,000 on are written without decimals.
     """
     rows: dict[str, float | int] = {}
     for name, value in figures.items():

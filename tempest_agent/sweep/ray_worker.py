@@ -26,18 +26,18 @@ class Sight:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended: its exit code; or the machine that does not see the folder."""
+    """How a command ended: its exit code, or the machine that does not share the folder."""
 
     code: int
     blind: str = ""
 
 
 def carry_out(command: Command, sight: Sight) -> Outcome:
-    """What a worker does: run ``command`` to its end, or until the task is cancelled."""
+    """Run ``command`` to its end, or until the task is cancelled."""
     if not sight.file.exists():
         return Outcome(KILLED, f"the machine {socket.gethostname()}")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # So it is where a shell has started Ray in the background; Ray cancels a task through it.
+        # Shells start background jobs with it ignored, and Ray cancels a task through it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
     arguments = list(command.arguments)
     if arguments[0] == sight.python:
@@ -55,8 +55,8 @@ def carry_out(command: Command, sight: Sight) -> Outcome:
     stopped = False
     while process.poll() is None:
         try:
-            # Ray ends the children of a worker, but not of one that is killed.  At once, because
-            # Ray gives the command to another worker.
+            # Ray ends the children of a worker, but not of one that is killed; SIGKILL because
+            # the task is then submitted to another worker.
             watcher = watcher or watch_over(process, signal.SIGKILL)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""One start of a sweep: all its runs by an executor, with progress."""
+"""Run a sweep: all its open runs by an executor, with progress."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tempest_agent.sweep.plan import Plan
 from tempest_agent.sweep.runs import SweepRun, all_steps, last_words, runs_of
 
 RATE_WINDOW = 900.0
-"""Seconds: long enough to hold several runs, with the pauses in between."""
+"""Seconds, long enough for several runs and the pauses between them."""
 
 SAVING_SECONDS = 60.0
-"""In which a run saves and ends that a sweep which was killed has left."""
+"""Within which a run left by a killed sweep saves and ends."""
 
 
 def run_all(
@@ -68,7 +68,7 @@ def run_all(
 
 
 def _wait_for_ends(runs: Sequence[SweepRun], tell: Callable[[str], None]) -> None:
-    """Wait a while for runs that are still being trained: those of a killed sweep save and end."""
+    """Wait for runs that are still being trained: runs of a killed sweep save and end."""
     end = time.monotonic() + SAVING_SECONDS
     waits = False
     while time.monotonic() < end:
@@ -77,7 +77,7 @@ def _wait_for_ends(runs: Sequence[SweepRun], tell: Callable[[str], None]) -> Non
             return
         if not waits:
             waits = True
-            tell(f"waiting for the end of {', '.join(left)}, at which other processes are")
+            tell(f"waiting for the end of {', '.join(left)}, still run by other processes")
         time.sleep(POLL_SECONDS)
 
 

@@ -97,7 +97,7 @@ def test_runs_without_a_checkpoint_are_passed_over(
     assert caplog.text == ""
     (runs[0] / "checkpoints" / "step_3.pt").touch()
     assert find_run(None) == runs[0]
-    assert f"{runs[1]} has no checkpoint: going on with {runs[0]}" in caplog.text
+    assert f"{runs[1]} has no checkpoint: continuing with {runs[0]}" in caplog.text
 
 
 @pytest.mark.parametrize("text", ["{", "", "[1]", '{"starts": 3}', "\udcff"])
@@ -110,7 +110,7 @@ def test_a_damaged_list_of_starts_is_set_aside(
     starts = json.loads((tmp_path / "run.json").read_text())["starts"]
     assert [start["resumed_at_step"] for start in starts] == [7]
     assert (tmp_path / "run.json.bad").read_bytes() == damaged
-    assert "run.json is damaged: set aside as run.json.bad" in caplog.text
+    assert "run.json is damaged; renamed to run.json.bad" in caplog.text
 
 
 def test_what_a_kill_leaves_is_removed_and_nothing_else(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_a_damaged_log_is_set_aside(
     CsvLog(path, resumed_at=20).write(30, {"loss": 3.0})
     assert table(path) == [["steps", "loss"], ["30", "3"]]
     assert (tmp_path / "log.csv.bad").read_bytes() == DAMAGED[kind]
-    assert "log.csv is damaged: set aside as log.csv.bad" in caplog.text
+    assert "log.csv is damaged; renamed to log.csv.bad" in caplog.text
 
 
 def test_half_a_line_at_the_end_of_a_log_is_dropped(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_damaged_logs_do_not_end_a_resume(run_one: Path, train: Run) -> None:
     assert result.returncode == 0, result.stderr
     assert "Traceback" not in result.stderr
     for name in ("run.json", "metrics.csv", "evaluations.csv"):
-        assert f"{name} is damaged: set aside as {name}.bad" in result.stderr
+        assert f"{name} is damaged; renamed to {name}.bad" in result.stderr
         assert (run_one / f"{name}.bad").read_text() == "{"
     assert len(json.loads((run_one / "run.json").read_text())["starts"]) == 1
 

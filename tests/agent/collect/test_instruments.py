@@ -46,9 +46,9 @@ def test_the_page_is_written_from_the_catalogue() -> None:
 
 
 def test_every_figure_has_one_sentence_and_a_healthy_range() -> None:
-    names = [figure.name for figure in metrics_catalogue.FIGURES]
+    names = [figure.name for figure in metrics_catalogue.METRICS]
     assert len(set(names)) == len(names)
-    for figure in metrics_catalogue.FIGURES:
+    for figure in metrics_catalogue.METRICS:
         assert figure.meaning[0].isupper(), figure.name
         assert figure.meaning.endswith("."), figure.name
         assert len(figure.healthy) > 3, figure.name
