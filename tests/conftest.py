@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,18 +17,25 @@ settings.register_profile(
 settings.load_profile("any machine")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Let one process run a whole file, so that its tests share what fixtures have made.
 
-    Files marked ``xdist_group("machines")``, whose tests use Ray or MAME, all go to one process:
-    never do two of them run at a time.
+    Files marked ``xdist_group("machines")``, whose tests use Ray or MAME, all go to one process,
+    one after the other.  (xdist 3.8 ignores its own marks with pytest 9.)
     """
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(
-                pytest.mark.xdist_group(str(item.path.relative_to(item.config.rootpath)))
-            )
+    from xdist.scheduler import LoadScopeScheduling
+
+    @cache
+    def group(file: str) -> str:
+        text = (config.rootpath / file).read_text(encoding="utf-8")
+        return "machines" if 'xdist_group("machines")' in text else file
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid.partition("::")[0])
+
+    return ByFile(config, log)
 
 
 @pytest.fixture(scope="session")
