@@ -29,7 +29,7 @@ from tempest_agent.envs.engine.hybrid_controls import NOT_ACTING
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.engine.step_kernels import step_games
 from tempest_agent.envs.machine.compiled import int64, kernel
-from tempest_agent.envs.machine.inputs import set_inputs
+from tempest_agent.envs.machine.inputs import SPINNER_MAX, set_inputs
 from tempest_agent.experts import make_teacher
 
 SETTINGS = GameSettings(start_level=range(1, 100), skip_idle=False)
@@ -257,7 +257,7 @@ def _vector_and_batch(play: Play) -> tuple[float, float]:
     env = TempestVectorEnv(play.spins.shape[1], start_level=range(1, 100), skip_idle=False)
     observations = env.reset(seed=0)[0]
     nothing = NO_OUTPUT.observations
-    knob = (play.spins / np.float32(31.0)).astype(np.float32)[..., None]
+    knob = (play.spins / np.float32(SPINNER_MAX)).astype(np.float32)[..., None]
     pairs = play.buttons.astype(np.int64)
     seconds = np.zeros((PAIRS + 1, 2, len(pairs)))
     for number in range(2 * (PAIRS + 1)):
@@ -302,7 +302,7 @@ def _bytes_per_game() -> float:
 
 
 def _ale_frames_per_second() -> float | None:
-    """Return frames per second of an Atari 2600 game with random actions, RAM only; None without ALE."""
+    """Return frames per second of an Atari 2600 game, RAM only; None without ALE."""
     try:
         import ale_py
         from ale_py import roms

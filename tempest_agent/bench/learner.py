@@ -26,6 +26,7 @@ from tempest_agent.bench.figures import Figure, compared, figure
 from tempest_agent.bench.tensor_memory import peak_bytes
 from tempest_agent.bench.timing import Preparation, rounds
 from tempest_agent.config import Config, load_config
+from tempest_agent.envs.machine.inputs import SPINNER_MAX
 
 Seconds = NDArray[np.float64]
 
@@ -127,7 +128,7 @@ def _always(run: Callable[[], None]) -> Preparation:
 
 
 def _memory(layout: Layout, parts: int) -> int:
-    """Return the peak bytes of tensors in an update of ``parts`` micro-batches of ``BATCH`` rows."""
+    """Return the peak bytes of an update of ``parts`` micro-batches of ``BATCH`` rows."""
     accumulation = f"learner.gradient_accumulation_steps={parts}"
     config = load_config(None, [*COMMON, PUBLIC_HIDDEN, accumulation])
     return peak_bytes(_ours(layout, config, random_batch(layout, parts * BATCH)))
@@ -144,7 +145,7 @@ def random_batch(layout: Layout, rows: int) -> Batch:
     return Batch(
         codes=codes(),
         next_codes=codes(),
-        spin=random.integers(-31, 32, rows).astype(np.int8),
+        spin=random.integers(-SPINNER_MAX, SPINNER_MAX + 1, rows).astype(np.int8),
         buttons=random.integers(0, 4, rows).astype(np.uint8),
         returns=random.normal(size=rows).astype(np.float32),
         discounts=np.full(rows, 0.95, np.float32),
@@ -221,7 +222,7 @@ def plain_update(
         observation = torch.from_numpy(batch.codes).float().div_(127)
         following = torch.from_numpy(batch.next_codes).float().div_(127)
         pair = torch.from_numpy(batch.buttons).long()
-        position = torch.from_numpy(batch.spin).float().div_(31)
+        position = torch.from_numpy(batch.spin).float().div_(SPINNER_MAX)
         with torch.no_grad():
             best = online(following)[0].flatten(1).argmax(dim=1)
             bootstrap = target(following)[0].flatten(1)[rows, best]

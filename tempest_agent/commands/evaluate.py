@@ -1,4 +1,4 @@
-"""``tempest-agent eval``: how good players are."""
+"""``tempest-agent eval``: score players."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     "--threads",
     type=WholeNumber(1, 64),
     default=lambda: min(2, os.cpu_count() or 1),
-    help="The games are divided over this many threads, each with a MAME of its own where asked "
-    "for; the scores are the same.  [default: 2]",
+    help="Threads that share the games (each with its own MAME for --backend mame); the scores do "
+    "not depend on it.  [default: 2]",
 )
 @click.option(
     "--plot",
@@ -88,8 +88,8 @@ def evaluate(
     """Play a fixed set of greedy games, each to its end, and print the raw scores.
 
     Without options this is the standard evaluation: 100 games from level 1 with the machine's
-    default switches, each cut after 30,000 ticks (18 minutes of play). Without a name it scores
-    `latest`.
+    default switches, each truncated after 30,000 ticks (18 minutes of play). Without a name it
+    scores `latest`.
 
     Several players, or several start levels, play the same games and are compared in one table,
     each player with the first one.
@@ -113,7 +113,7 @@ def evaluate(
                 require_picture(plot, "--plot")
             for player in players:
                 _introduce(player, input_delay)
-            # Level by level: what Ctrl-C leaves complete can be compared.
+            # Level by level, so that results can be compared after Ctrl-C.
             plan = [(replace(games, level=level), player) for level in levels for player in players]
             for number, (at_level, player) in enumerate(plan, 1):
                 label = f"eval {player.name}"
@@ -129,13 +129,13 @@ def evaluate(
             click.echo(f"{done} of {asked} evaluations are complete", err=True)
         raise
     finally:
-        # Games that were played are not lost to Ctrl-C, a lost machine or a full disk.
+        # Print the played games even after Ctrl-C, a lost machine or a full disk.
         if results:
             _print_results(results, several, as_json)
 
 
 def _players(names: Sequence[str]) -> list[PlayerChoice]:
-    """Return the players of these names, all of them checked before the first one plays."""
+    """Return the players of these names, all checked before the first one plays."""
     from tempest_agent.evaluation.players import find_player
 
     players = [find_player(name) for name in names]
@@ -163,9 +163,9 @@ def _play(
     label: str,
     results: list[dict[str, Any]],
 ) -> None:
-    """Play ``games``, and add what they say to ``results``.
+    """Play ``games`` and append the result to ``results``.
 
-    What breaks them off leaves the figures of the games that are complete, if any.
+    If interrupted, append the result of the complete games, if there are any.
     """
     from tempest_agent.console.progress import Progress
     from tempest_agent.evaluation.games import joined, play_games
@@ -175,7 +175,7 @@ def _play(
     with Progress(games.episodes * games.max_ticks, "ticks", label) as progress:
 
         def report(ticks: int) -> None:
-            # Games on a real machine are played in turn: those that are over say how long they are.
+            # Games on a real machine are played in turn: finished ones improve the estimate.
             lengths = [int(part.ticks[0]) for part in complete] if games.machine else []
             progress.update(ticks, games.expected_ticks(lengths))
 
@@ -185,9 +185,9 @@ def _play(
             left = joined(complete) if complete else None
             if left is not None and len(left.scores):
                 progress.message(
-                    f"{label}: broken off; {len(left.scores)} of {games.episodes} games are "
-                    "complete, and the figures are of these"
-                    + ("" if games.machine else " (short games are over first)")
+                    f"{label}: interrupted; {len(left.scores)} of {games.episodes} games are "
+                    "complete, and the results cover these"
+                    + ("" if games.machine else " (short games finish first)")
                 )
                 result = _result(player, games, left, time.monotonic() - began)
                 results.append({**result, "interrupted": True})
@@ -198,7 +198,7 @@ def _play(
 def _result(
     player: PlayerChoice, games: EvaluationGames, outcomes: Outcomes, seconds: float
 ) -> dict[str, Any]:
-    """What ``outcomes`` say as plain types: the JSON object of one evaluation."""
+    """Return the JSON object of one evaluation."""
     from tempest_agent.evaluation.games import summary
 
     repeated = outcomes.repeated
@@ -238,7 +238,7 @@ def _draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def _print_results(results: Sequence[dict[str, Any]], several: bool, as_json: bool) -> None:
-    """Print one evaluation as it is, ``several`` with their comparison."""
+    """Print one evaluation, or ``several`` with their comparison."""
     from tempest_agent.evaluation.comparison import compare
 
     if not several:
@@ -257,7 +257,7 @@ def _print_results(results: Sequence[dict[str, Any]], several: bool, as_json: bo
 def _print_comparison(
     results: Sequence[Mapping[str, Any]], comparison: Sequence[Mapping[str, Any]]
 ) -> None:
-    """One line an evaluation, in the order in which they were played."""
+    """Print one line per evaluation, in the order played."""
     first = results[0]
     better = {
         (row["policy"], row["level"]): f"{row['probability_of_improvement']:.2f} "

@@ -1,4 +1,4 @@
-"""``tempest-agent plot``: the curves of one or more runs as a picture."""
+"""``tempest-agent plot``: draw the curves of one or more runs."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
     check_format(out)
     require_matplotlib()
     if len({run.resolve() for run in runs}) < len(runs):
-        raise UserError("a run is named twice; give each run once")
+        raise UserError("a run is given twice; give each run once")
     names = [run.name or str(run.resolve()) for run in runs]
-    # Runs of one name in different folders are told apart by their paths.
+    # Runs of the same name in different folders are labelled by their paths.
     unique = len(set(names)) == len(names)
     curves = {
         name if unique else str(run): read_curves(run)

@@ -1,4 +1,4 @@
-"""``tempest-agent study``: a set of runs that answers a question, with its figure and table."""
+"""``tempest-agent study``: train a set of runs that answers a question, with figure and table."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tempest_agent.commands.options.output import (
+    EXIT_INTERRUPTED,
     json_option,
     only_results_on_stdout,
     print_json,
@@ -16,7 +17,6 @@ from tempest_agent.commands.options.types import COUNT, PATH, SEED
 from tempest_agent.errors import UserError, unknown_name
 
 STUDIES = ("stability",)
-EXIT_INTERRUPTED = 130
 DRAWN = ("default", "unstable", "recovery", "guarded", "bare", "bare_guarded")
 
 
@@ -34,9 +34,9 @@ DRAWN = ("default", "unstable", "recovery", "guarded", "bare", "bare_guarded")
 def study(
     context: click.Context, /, name: str, steps: int, seed: int, out: Path | None, as_json: bool
 ) -> None:
-    """Make a divergence happen: unstable settings, their recovery, the guard, the defaults.
+    """Provoke a divergence: unstable settings, their recovery, the guard, the defaults.
 
-    Ctrl-C saves; the same command goes on. The figure is stability.png in the study's folder.
+    Ctrl-C saves; the same command continues. The figure is stability.png in the study's folder.
     """
     if name not in STUDIES:
         raise UserError(unknown_name("study", name, STUDIES))
@@ -59,7 +59,7 @@ def study(
     else:
         _print(result)
     if result["stopped"]:
-        click.echo("stopped; the same command goes on", err=True)
+        click.echo("stopped; the same command continues", err=True)
         context.exit(EXIT_INTERRUPTED)
 
 

@@ -1,4 +1,4 @@
-"""``tempest-agent sweep``: variants of a configuration, trained and compared."""
+"""``tempest-agent sweep``: train variants of a configuration and compare them."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ EXIT_FAILED = 1
 )
 @click.option("--steps", type=COUNT, help="Decisions of each run.")
 @click.option(
-    "--episodes", type=COUNT, default=16, show_default=True, help="Games that score a run's player."
+    "--episodes", type=COUNT, default=16, show_default=True, help="Games that score each run."
 )
 @click.option(
     "--max-ticks",
     type=COUNT,
     default=10_000,
     show_default=True,
-    help="Ticks after which such a game is cut.",
+    help="Ticks after which such a game is truncated.",
 )
 @click.option(
     "--out",
@@ -79,7 +79,7 @@ EXIT_FAILED = 1
 @click.option(
     "--ray-address",
     metavar="local|auto|HOST:PORT",
-    help="Run on Ray: a cluster of this machine's own, the one that is running, or that one "
+    help="Run on Ray: a new cluster on this machine, the running one, or the one at that address "
     "(pip install 'tempest-agent[ray]').",
 )
 @click.option(
@@ -108,13 +108,13 @@ def sweep(
 ) -> None:
     """Train a configuration and variants of it with several seeds, and compare the players.
 
-    Every run is a `train` of its own. Each final player is scored by greedy games, the same for
-    all, that training has not seen. The table tells the raw score as interquartile mean with its
-    interval, and the probability that a game scores more than one of the unchanged configuration.
-    Table, figures and plot go to the folder of the sweep.
+    Every run is a `train` of its own. Each final player is scored by the same greedy games, which
+    training has not seen. The table shows the raw score as interquartile mean with its interval,
+    and the probability that a game scores more than one of the unchanged configuration. Table,
+    statistics and plot go to the folder of the sweep.
 
-    The same command goes on where a sweep was stopped: finished runs are kept, broken ones resumed.
-    More variants or seeds may be asked for.
+    The same command continues a stopped sweep: finished runs are kept, unfinished ones resumed.
+    Variants and seeds may be added.
     """
     with only_results_on_stdout():
         chosen = list(overrides) if steps is None else [f"run.steps={steps}", *overrides]
@@ -155,10 +155,10 @@ def _plan(
 
 
 def _executor(jobs: int | None, ray_address: str | None, gpus: float | None) -> Executor:
-    """Who runs the processes.
+    """Return what runs the processes.
 
     Raises:
-        UserError: Ray is not installed, or there is a share of a GPU without Ray.
+        UserError: Ray is not installed, or a share of a GPU is given without Ray.
     """
     if ray_address is None:
         if gpus is not None:
@@ -173,7 +173,7 @@ def _executor(jobs: int | None, ray_address: str | None, gpus: float | None) -> 
 
 
 def _run(plan: Plan, out: Path, executor: Executor) -> tuple[dict[str, Any], bool]:
-    """Make all runs; the figures of the table, and whether every run is in it."""
+    """Train all runs; return the data of the table, and whether every run is in it."""
     from tempest_agent.files.atomic_files import replacing
     from tempest_agent.files.own_files import require_writable
     from tempest_agent.plots.figure_files import INSTALL, has_matplotlib, save_figure
@@ -208,5 +208,5 @@ def _locked(out: Path) -> RunLock:
         return RunLock(out)
     except UserError as error:
         raise UserError(
-            f"another sweep is at work in {out}: stop it first (Ctrl-C), or give another --out"
+            f"another sweep is running in {out}: stop it first (Ctrl-C), or give another --out"
         ) from error

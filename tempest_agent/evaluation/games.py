@@ -88,7 +88,7 @@ class EvaluationGames:
         batch.reset(seeds=[self.game_seed(number)])
 
     def moment(self, number: int) -> int:
-        """Return when game ``number`` starts on a real machine, a moment of its own for this seed."""
+        """Return when game ``number`` starts on a real machine, unique among games of this seed."""
         stride, start = np.random.SeedSequence(self.seed).generate_state(2, np.uint64).tolist()
         stride = 1 + stride % (RANDOM_CYCLE - 1)
         return int((stride * number + start) % RANDOM_CYCLE)  # A prime, so no moment repeats.

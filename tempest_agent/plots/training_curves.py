@@ -47,7 +47,7 @@ class Panel(NamedTuple):
 
 
 def training_panels() -> list[Panel]:
-    """Return panels: greedy and teacher-free games, teacher's share, values, loss, gradient, deaths."""
+    """Return panels for scores, the teacher's share, values, loss, gradient and deaths."""
     styles = ("-", "--", ":", "-.", ".-")
     deaths = zip(DEATH_CAUSES, styles, strict=True)
     return [

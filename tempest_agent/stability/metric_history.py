@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from tempest_agent.agent.collect.drivers import free_games
 from tempest_agent.agent.networks.actions import BUTTON_PAIRS
 from tempest_agent.agent.networks.value_distributions import make_distribution
+from tempest_agent.agent.replay.rows import DRIVER_NAMES
 from tempest_agent.config import Config
 
-DRIVERS = ("agent", "exploration", "expert")
 LEAST_SHARE = 0.05
 """Least share of a row's steps for a driver's mean reward to count."""
 LEAST_DECISIONS = 3_000
@@ -237,7 +237,7 @@ def reward_size(line: Mapping[str, float]) -> float:
     """Return the largest magnitude of the mean rewards of drivers with enough steps."""
     rewards = (
         abs(line.get(f"reward_{driver}", 0.0))
-        for driver in DRIVERS
+        for driver in DRIVER_NAMES
         if line.get(f"share_{driver}", 1.0) >= LEAST_SHARE
     )
     return max((reward for reward in rewards if math.isfinite(reward)), default=0.0)

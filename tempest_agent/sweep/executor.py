@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO, Protocol
+from typing import Protocol
 
 from tempest_agent.files.own_files import open_own
 from tempest_agent.sweep.parent_watch import release, watch_over
@@ -112,18 +112,9 @@ def _started(task: Task) -> list[_Running]:
     command = task.next_command()
     if command is None:
         return []
-    with outputs_of(command) as (output, log):
-        process = subprocess.Popen(
-            command.arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=log,
-            cwd=command.folder,
-            # A terminal's Ctrl-C is for the sweep, which passes it on.
-            start_new_session=True,
-        )
+    process = start_process(command)
     try:
-        # It saves and ends as at Ctrl-C where this process is killed.
+        # If this process is killed, the run saves and ends as after Ctrl-C.
         watcher = watch_over(process, signal.SIGTERM)
     except BaseException:
         process.terminate()
@@ -136,18 +127,25 @@ def _collected(running: _Running) -> int:
     return collected(running.process, running.command)
 
 
-@contextmanager
-def outputs_of(command: Command) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open the files of the command's stdout and stderr.
+def start_process(command: Command) -> subprocess.Popen[bytes]:
+    """Start the process of ``command``, in its own session.
 
     Raises:
-        UserError: a link is in the place of one of them.
+        UserError: a link is in the place of one of its files.
     """
     with (
         open(part_of(command), "wb", opener=open_own) as output,
         open(command.log, "ab", opener=open_own) as log,
     ):
-        yield output, log
+        return subprocess.Popen(
+            command.arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=log,
+            cwd=command.folder,
+            # A terminal's Ctrl-C is for the sweep, which passes it on.
+            start_new_session=True,
+        )
 
 
 def collected(process: subprocess.Popen[bytes], command: Command) -> int:

@@ -7,10 +7,10 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tempest_agent.sweep.executor import POLL_SECONDS, Command, collected, outputs_of
+from tempest_agent.sweep.executor import POLL_SECONDS, Command, collected, start_process
 from tempest_agent.sweep.parent_watch import release, watch_over
 
 KILLED = -signal.SIGKILL
@@ -39,18 +39,10 @@ def carry_out(command: Command, sight: Sight) -> Outcome:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # Shells start background jobs with it ignored, and Ray cancels a task through it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    arguments = list(command.arguments)
-    if arguments[0] == sight.python:
-        arguments[0] = sys.executable  # Which may lie elsewhere here.
-    with outputs_of(command) as (output, errors):
-        process = subprocess.Popen(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=errors,
-            cwd=command.folder,
-            start_new_session=True,
-        )
+    python, *arguments = command.arguments
+    if python == sight.python:  # Its path may differ on this machine.
+        command = replace(command, arguments=(sys.executable, *arguments))
+    process = start_process(command)
     watcher: subprocess.Popen[bytes] | None = None
     stopped = False
     while process.poll() is None:

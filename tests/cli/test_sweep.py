@@ -234,5 +234,5 @@ def test_two_sweeps_in_one_folder(here: Path) -> None:
     finally:
         lock.release()
     assert result.exit_code == 2
-    assert "another sweep is at work" in result.stderr
+    assert "another sweep is running" in result.stderr
     assert os.listdir("out") == [".lock"]

@@ -1,4 +1,4 @@
-"""What commands need to play on the real machine: their options and their errors."""
+"""Options and errors of commands that play on the real machine."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ _ROM_OPTIONS = (
     click.option(
         "--random-bytes",
         type=click.Choice(["machine", "simulator"]),
-        help="Where the real game's chance comes from: its own chips, or the simulator's stream.  "
+        help="Source of the real game's random bytes: its own chips, or the simulator's stream.  "
         "[default: machine]",
     ),
 )
 
 
 def rom_options(command: F) -> F:
-    """The options of the real machine, given to ``command`` as keywords for ``machine_from``."""
+    """Add the options of the real machine to ``command``, as keywords for ``machine_from``."""
     for option in reversed(_ROM_OPTIONS):
         command = option(command)
     return command
 
 
 def backend_option(command: F) -> F:
-    """Return the option ``--backend`` and, with it, those of the real machine."""
+    """Add the option ``--backend`` and the options of the real machine."""
     option = click.option(
         "--backend",
         type=click.Choice(["sim", "mame"]),
@@ -65,10 +65,10 @@ def machine_from(
     *,
     window: bool = False,
 ) -> MameOptions | None:
-    """Return the machine that a command's options ask for; ``None`` for the simulator.
+    """Return the options of the requested machine; None for the simulator.
 
-    Raises ``UserError`` for options that do not belong together, and where there is no MAME, or no
-    ROM set that it can play.
+    Raises ``UserError`` for options that contradict each other, and if MAME or a usable ROM set is
+    missing.
     """
     from tempest_agent.envs.mame.mame_options import MameOptions
 
@@ -91,7 +91,7 @@ def machine_from(
         strict_roms=not any_roms,
         random_bytes=random_bytes or MameOptions.random_bytes,
         mame_window=window,
-        # Whoever closes MAME's window does not want another one.
+        # Closing MAME's window ends the command.
         max_restarts=0 if window else MameOptions.max_restarts,
     )
     with machine_errors():
@@ -99,7 +99,7 @@ def machine_from(
 
 
 def introduce_machine(machine: MameOptions) -> None:
-    """Say which ROM set is played."""
+    """Print which ROM set is played."""
     from tempest_agent.envs.mame.mame_options import ROM_SETS
 
     name = str(machine.rom_set)
@@ -107,7 +107,7 @@ def introduce_machine(machine: MameOptions) -> None:
 
 
 def require_display() -> None:
-    """``UserError`` where MAME's window has no display to open on."""
+    """Raise ``UserError`` if there is no display for MAME's window."""
     if sys.platform == "linux" and not (
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     ):
@@ -119,9 +119,9 @@ def require_display() -> None:
 
 @contextmanager
 def machine_errors(window: bool = False) -> Iterator[None]:
-    """Turn what goes wrong with MAME into one line for the user.
+    """Turn errors of MAME into one line for the user.
 
-    ``window``: MAME shows its own; closing that ends the command as the user wants.
+    ``window``: MAME shows its own window; closing it is no error.
     """
     from tempest_agent.agent.games import mame_backend as machine
     from tempest_agent.envs.mame.errors import MachineError
