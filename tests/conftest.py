@@ -57,5 +57,5 @@ def shared_ray(end_of_ray: None) -> None:
 
     if not ray.is_initialized():
         # On a busy machine Ray's workers would wait for everybody else.
-        os.environ["RAY_worker_niceness"] = "0"
+        os.environ.update({"RAY_worker_niceness": "0"})
         connect(ray, LOCAL, STORE)

@@ -9,11 +9,19 @@ rewards, and none on their size alone.
 from __future__ import annotations
 
 import math
-from statistics import fmean, median
+from statistics import median
 
 from tempest_agent.config import GuardConfig
 
-from .metric_history import LEAST_DECISIONS, UNKNOWN, MetricHistory, RunFacts, reward_size, scatter
+from .metric_history import (
+    LEAST_DECISIONS,
+    UNKNOWN,
+    MetricHistory,
+    RunFacts,
+    mean,
+    reward_size,
+    scatter,
+)
 
 LEAST_EXCESS = 5.0
 """The highest Q-value may grow freely up to this many times the value scale."""
@@ -148,7 +156,7 @@ def other_rewards(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -
     """Detect rewards, the largest as well as the mean, that are suddenly many times as large."""
     earlier = history.lines[: max(1, len(history.lines) // 3)]
     bounds = earlier[-1].get("return_bound", math.nan), history.last("return_bound")
-    sizes = fmean(map(reward_size, earlier)), reward_size(history.lines[-1])
+    sizes = mean([reward_size(line) for line in earlier]), reward_size(history.lines[-1])
     if all(0 < OTHER_SCALE * before < now for before, now in (bounds, sizes)):
         return (
             f"the mean reward went from {sizes[0]:.3g} to {sizes[1]:.3g}, and the largest grew "

@@ -133,15 +133,23 @@ ROUNDING = 0.01
 
 def scatter(values: list[float]) -> float:
     """Return the standard deviation of ``values`` around their trend; ``UNKNOWN`` below two."""
-    steps = [(later - earlier) ** 2 for earlier, later in pairwise(values)]
-    return math.sqrt(fmean(steps) / 2.0) if steps else UNKNOWN
+    steps = [later - earlier for earlier, later in pairwise(values)]
+    return math.sqrt(mean([step * step for step in steps]) / 2.0) if steps else UNKNOWN
+
+
+def mean(values: list[float]) -> float:
+    """Return the mean of ``values``, also if their sum exceeds the largest float."""
+    try:
+        return fmean(values)
+    except OverflowError:
+        return math.fsum(value / len(values) for value in values)
 
 
 class MetricHistory:
-    """The last lines of metrics, and the best that the run has reached so far.
+    """The last log rows of a run, and the best levels that it has reached so far.
 
     Args:
-        window: lines that are kept.
+        window: number of rows kept.
         free_share: share of the games that the teacher never drives.
     """
 
@@ -166,7 +174,7 @@ class MetricHistory:
         self.best_reward = max(self.best_reward, reward_size(line))
         recent = self.values("reward_agent")
         if len(recent) >= self.third and self.own_decisions(self.third) >= LEAST_DECISIONS:
-            self.agent_reward.add(fmean(recent[-self.third :]), scatter(recent))
+            self.agent_reward.add(mean(recent[-self.third :]), scatter(recent))
         score = self.last("teacher_free_score")
         if self.enough_games() and math.isfinite(score):
             self.score.add(score, self.last("teacher_free_score_spread"))
@@ -195,7 +203,7 @@ class MetricHistory:
         if len(values) < max(3, 2 * self.window // 3):
             return None
         third = len(values) // 3
-        return fmean(values[:third]), fmean(values[-third:])
+        return mean(values[:third]), mean(values[-third:])
 
     def value_scale(self, gamma: float) -> float:
         """Return the value of receiving the largest mean reward so far for ever; 0 before any.

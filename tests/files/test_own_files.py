@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -26,7 +27,7 @@ from tempest_agent.runs.metrics_log import CsvLog, MetricsLog
 from tempest_agent.runs.provenance import record_start
 from tempest_agent.stability.guard import REMEDY, Event
 from tempest_agent.stability.guard_log import GuardLog
-from tempest_agent.sweep.executor import Command, outputs_of
+from tempest_agent.sweep.executor import Command, start_process
 
 PRECIOUS = "\\chapter{Years of work}"
 
@@ -42,9 +43,8 @@ def film(path: Path) -> None:
 
 
 def command(folder: Path) -> None:
-    with outputs_of(Command((), folder / "out.json", folder / "run.log", folder)) as (out, log):
-        out.write(b"{}")
-        log.write(b"words\n")
+    program = (sys.executable, "-I", "-S", "-c", "print('{}')")
+    start_process(Command(program, folder / "out.json", folder / "run.log", folder)).wait()
 
 
 def append(folder: Path) -> None:
