@@ -42,12 +42,12 @@ def lines(count: int, **changes: Change) -> list[dict[str, float]]:
     return made
 
 
-def seen(history: Iterable[dict[str, float]], **facts: float) -> dict[str, str]:
-    """What the end of ``history`` shows, by name, in a run with other ``facts``."""
+def seen(rows: Iterable[dict[str, float]], **facts: float) -> dict[str, str]:
+    """What the end of ``rows`` shows, by name, in a run with other ``facts``."""
     guard = GuardConfig()
     history = MetricHistory(guard.window, FACTS.free_share)
-    for line in history:
-        history.add(line)
+    for row in rows:
+        history.add(row)
     return {name: evidence for name, evidence in detect(history, FACTS._replace(**facts), guard)}
 
 
@@ -332,7 +332,7 @@ def test_going_back_is_counted_and_slows_down() -> None:
     assert made.apply("rollback", 1.0) is None  # Nowhere to go back to.
     made.restore = lambda: 4_000
     assert made.apply("rollback", 1.0) == (
-        "networks of decision 4,000 again, learning rate times 0.5"
+        "rolled back to the networks of step 4,000, learning rate times 0.5"
     )
     made.apply("rollback", 1.0)
     assert (made.rollbacks, made.learning_rate) == (2, 0.25)
