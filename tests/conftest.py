@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 # How long an example takes is a matter of what else the machine does.
 settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "any machine", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
 

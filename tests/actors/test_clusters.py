@@ -95,8 +95,13 @@ def test_nothing_is_left_after_the_driver_is_interrupted() -> None:
     assert not any(Path(name).exists() for name in family.shared)
 
 
-def test_a_machine_that_is_lost_takes_its_actors_and_the_run_goes_on() -> None:
+def test_a_machine_that_is_lost_takes_its_actors_and_the_run_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ray.shutdown()
+    # The head asks more often than every 3 seconds whether its machines are alive.
+    monkeypatch.setenv("RAY_health_check_initial_delay_ms", "0")
+    monkeypatch.setenv("RAY_health_check_period_ms", "500")
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     try:
         lost, _ = (nodes.add_node(num_cpus=1, object_store_memory=STORE) for _ in range(2))

@@ -47,7 +47,7 @@ def rows_of(rounds: list[Round], actor: int) -> list[tuple[int, int]]:
     return found
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(data=st.data())
 def test_whatever_happens_every_step_is_handed_on_once_and_in_order(data: st.DataObject) -> None:
     fates = data.draw(st.lists(st.sampled_from(FATES), max_size=40), "fates")
