@@ -18,7 +18,8 @@ from typing import Any
 import click
 
 from tempest_agent.console.lost_output import drop_lost_output
-from tempest_agent.errors import LONGEST_MESSAGE, UserError, one_line, printable, unknown_name
+from tempest_agent.envs.messages import printable
+from tempest_agent.errors import LONGEST_MESSAGE, UserError, one_line, unknown_name
 from tempest_agent.files.system_errors import (
     FOLDER_IS_GONE,
     current_folder_is_gone,

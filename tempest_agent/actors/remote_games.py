@@ -18,7 +18,8 @@ from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT, TempestGames
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.config import Config
-from tempest_agent.errors import UserError, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError
 from tempest_agent.ray_support.cluster import require_cluster
 
 from .chunks import MergedChunks

@@ -14,7 +14,7 @@ from tempest_agent.commands.options.output import (
     print_json,
 )
 from tempest_agent.commands.options.types import PATH
-from tempest_agent.errors import printable
+from tempest_agent.envs.messages import printable
 
 if TYPE_CHECKING:
     from tempest_agent.stability.diagnosis import Diagnosis

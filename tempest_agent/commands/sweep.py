@@ -14,7 +14,8 @@ from tempest_agent.commands.options.output import (
     print_json,
 )
 from tempest_agent.commands.options.types import COUNT, PATH, WholeNumber
-from tempest_agent.errors import UserError, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
     from tempest_agent.runs.lock import RunLock

@@ -11,7 +11,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.errors import nearest, printable, shown, unknown_name
+from tempest_agent.envs.messages import nearest, printable, shown
+from tempest_agent.errors import unknown_name
 
 from .config import Config
 from .cross_checks import check_together

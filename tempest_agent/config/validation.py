@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
-from tempest_agent.errors import shown, suggestion
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import suggestion
 
 from .setting import ConfigError
 

@@ -14,7 +14,8 @@ from typing import Any
 
 import yaml
 
-from tempest_agent.errors import UserError, one_line, printable, shown
+from tempest_agent.envs.messages import printable, shown
+from tempest_agent.errors import UserError, one_line
 from tempest_agent.files.regular_files import read_regular
 
 from .setting import ConfigError

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.features.layout import FEATURES, NUM_FEATURES
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
-from tempest_agent.errors import UserError, printable, shown, suggestion
+from tempest_agent.envs.messages import printable, shown
+from tempest_agent.errors import UserError, suggestion
 
 LARGEST_METADATA = 1_000_000
 """Characters; our own metadata take a twentieth."""

@@ -20,7 +20,8 @@ from tempest_agent.demonstrations.dataset import (
 )
 from tempest_agent.envs.api.tempest_env import TempestEnv
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
-from tempest_agent.errors import UserError, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError
 from tempest_agent.evaluation.games import EvaluationGames
 from tempest_agent.evaluation.players import PlayerChoice
 

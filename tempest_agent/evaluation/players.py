@@ -23,7 +23,8 @@ from tempest_agent.envs.engine.game_step import RUNNING
 from tempest_agent.envs.features.layout import FEATURES, NUM_FEATURES
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.machine.memory import RAM_DTYPE
-from tempest_agent.errors import UserError, shown, suggestion
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError, suggestion
 from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
 from tempest_agent.runs.file_names import LATEST
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tempest_agent.envs.messages import shown
 from tempest_agent.envs.plain_json import parse_json
-from tempest_agent.errors import UserError, one_line, shown
+from tempest_agent.errors import UserError, one_line
 
 LARGEST_LOG = 100_000_000
 """Bytes of a run's log: some hundred thousand rows."""

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tempest_agent.envs.machine.code_cache import claim
-from tempest_agent.errors import UserError, printable, shown
+from tempest_agent.envs.messages import printable, shown
+from tempest_agent.errors import UserError
 
 LOCAL = "local"
 """Address of a private cluster on this machine."""

@@ -12,7 +12,8 @@ from typing import Any
 
 import yaml
 
-from tempest_agent.errors import UserError, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError
 from tempest_agent.files.atomic_files import lasting_names, remove_leftovers, replacing
 from tempest_agent.files.own_files import require_own_folder, require_writable
 from tempest_agent.runs.file_names import (

@@ -14,7 +14,8 @@ from typing import Any
 
 from tempest_agent.config import Config, ConfigError, forget_local, from_dict
 from tempest_agent.config.yaml_files import parse_yaml, read_text
-from tempest_agent.errors import UserError, one_line, printable
+from tempest_agent.envs.messages import printable
+from tempest_agent.errors import UserError, one_line
 from tempest_agent.runs.file_names import (
     CHECKPOINT_FOLDER,
     CONFIG_FILE,

@@ -27,7 +27,8 @@ from tempest_agent.config import (
     to_dict,
 )
 from tempest_agent.config.yaml_files import parse_yaml, read_text
-from tempest_agent.errors import UserError, printable, shown, unknown_name
+from tempest_agent.envs.messages import printable, shown
+from tempest_agent.errors import UserError, unknown_name
 from tempest_agent.files.atomic_files import replacing
 
 PLAN_FILE = "sweep.yaml"

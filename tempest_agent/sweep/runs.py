@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tempest_agent.config import local_options, to_dict
-from tempest_agent.errors import UserError, printable, shown
+from tempest_agent.envs.messages import printable, shown
+from tempest_agent.errors import UserError
 from tempest_agent.files.own_files import require_own_folder
 from tempest_agent.files.regular_files import read_json, read_lines, read_table
 from tempest_agent.runs.directory import can_resume, write_config

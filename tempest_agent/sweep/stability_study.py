@@ -14,7 +14,8 @@ from statistics import fmean
 from typing import Any
 
 from tempest_agent.config import Config, load_config
-from tempest_agent.errors import UserError, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError
 from tempest_agent.files.atomic_files import replacing
 from tempest_agent.files.own_files import require_writable
 from tempest_agent.files.regular_files import read_json

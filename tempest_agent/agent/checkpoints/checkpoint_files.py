@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tempest_agent.envs.archives import ArchiveError, read_arrays
-from tempest_agent.errors import UserError, one_line, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError, one_line
 from tempest_agent.files.atomic_files import remove_leftovers, replacing, set_aside
 from tempest_agent.files.system_errors import machine_failure
 from tempest_agent.runs.file_names import CHECKPOINT_FILES, checkpoint_step

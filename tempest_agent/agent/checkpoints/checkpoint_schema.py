@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tempest_agent.config import ConfigError, forget_local, from_dict
-from tempest_agent.errors import one_line, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import one_line
 
 from .checkpoint_archive import ForeignFileError, no_checkpoint
 from .schema_checks import MisfitError, list_of, record, require_table

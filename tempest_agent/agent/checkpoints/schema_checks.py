@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from tempest_agent.config import LARGEST
-from tempest_agent.errors import shown
+from tempest_agent.envs.messages import shown
 
 Check = Callable[[str, Any], None]
 """Raises ``MisfitError`` if the value of the entry with that name cannot be in a checkpoint."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tempest_agent.config import LARGEST
-from tempest_agent.errors import shown
+from tempest_agent.envs.messages import shown
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[int | str]
