@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.replay.buffer import AGENT, ReplayBuffer, Rows
+from tempest_agent.agent.replay.buffer import ReplayBuffer
+from tempest_agent.agent.replay.rows import AGENT, Rows
 from tempest_agent.bench.figures import Figure, compared, figure
 from tempest_agent.bench.learner import random_batch
 from tempest_agent.bench.timing import fastest, seconds_of

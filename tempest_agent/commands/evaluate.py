@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,9 +169,21 @@ def _play(
     """
     from tempest_agent.console.progress import Progress
     from tempest_agent.evaluation.games import joined, play_games
+    from tempest_agent.evaluation.report import evaluation_result
 
     began = time.monotonic()
     complete: list[Outcomes] = []
+
+    def add(outcomes: Outcomes, **more: bool) -> None:
+        seconds = time.monotonic() - began
+        results.append(evaluation_result(player, games, outcomes, seconds) | more)
+        if outcomes.repeated:
+            click.echo(
+                f"warning: {len(outcomes.repeated)} of {len(outcomes.scores)} games repeat an "
+                "earlier one tick by tick; they count once in the interval",
+                err=True,
+            )
+
     with Progress(games.episodes * games.max_ticks, "ticks", label) as progress:
 
         def report(ticks: int) -> None:
@@ -189,44 +201,9 @@ def _play(
                     "complete, and the results cover these"
                     + ("" if games.machine else " (short games finish first)")
                 )
-                result = _result(player, games, left, time.monotonic() - began)
-                results.append({**result, "interrupted": True})
+                add(left, interrupted=True)
             raise
-    results.append(_result(player, games, outcomes, time.monotonic() - began))
-
-
-def _result(
-    player: PlayerChoice, games: EvaluationGames, outcomes: Outcomes, seconds: float
-) -> dict[str, Any]:
-    """Return the JSON object of one evaluation."""
-    from tempest_agent.evaluation.games import summary
-
-    repeated = outcomes.repeated
-    if repeated:
-        click.echo(
-            f"warning: {len(repeated)} of {len(outcomes.scores)} games repeat an earlier one tick "
-            "by tick; they count once in the interval",
-            err=True,
-        )
-    machine: dict[str, Any] = {}
-    if games.machine is not None:
-        machine = {"rom_set": games.machine.rom_set, "repeated_games": repeated}
-    return {
-        "policy": player.name,
-        "episodes": len(outcomes.scores),
-        **summary(outcomes),
-        "seed": games.seed,
-        "level": games.level,
-        "max_ticks": games.max_ticks,
-        "input_delay": games.input_delay,
-        "bonus_life": games.bonus_life,
-        "frame_skip": player.frame_skip,
-        "backend": "sim" if games.machine is None else "mame",
-        **machine,
-        "checkpoint_sha256": player.sha256,
-        "checkpoint_step": player.step,
-        "seconds": round(seconds, 3),
-    }
+    add(outcomes)
 
 
 def _draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
@@ -239,86 +216,18 @@ def _draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 def _print_results(results: Sequence[dict[str, Any]], several: bool, as_json: bool) -> None:
     """Print one evaluation, or ``several`` with their comparison."""
+    from tempest_agent.evaluation import report
     from tempest_agent.evaluation.comparison import compare
 
     if not several:
         if as_json:
             print_json(results[0])
         else:
-            print_table(_rows(results[0]), _title(results[0]))
+            print_table(report.result_rows(results[0]), report.result_title(results[0]))
         return
     comparison = compare([result for result in results if not result.get("interrupted")])
     if as_json:
         print_json({"results": results, "comparison": comparison})
     else:
-        _print_comparison(results, comparison)
-
-
-def _print_comparison(
-    results: Sequence[Mapping[str, Any]], comparison: Sequence[Mapping[str, Any]]
-) -> None:
-    """Print one line per evaluation, in the order played."""
-    first = results[0]
-    better = {
-        (row["policy"], row["level"]): f"{row['probability_of_improvement']:.2f} "
-        f"({row['ci95'][0]:.2f} to {row['ci95'][1]:.2f})"
-        for row in comparison
-    }
-    click.echo(
-        f"{first['episodes']} games each, seed {first['seed']}, at most "
-        f"{first['max_ticks']:,} ticks; intervals of 95 %"
-    )
-    columns: list[tuple[str, Callable[[Mapping[str, Any]], str]]] = [
-        ("policy", _name),
-        ("level", lambda row: str(row["level"])),
-        ("IQM", lambda row: f"{row['score_iqm']:,.0f}"),
-        ("interval", lambda row: "{:,.0f} to {:,.0f}".format(*row["score_iqm_ci95"])),
-        ("deaths/1,000 ticks", lambda row: f"{row['deaths_per_1000_ticks']:.3f}"),
-        ("mean level", lambda row: f"{row['level_mean']:.1f}"),
-        ("truncated", lambda row: str(row["truncated"])),
-        (
-            "P(better than the first)",
-            lambda row: better.get((row["policy"], row["level"]), "-"),
-        ),
-    ]
-    if not comparison:
-        columns.pop()
-    rows = [[text(result) for _, text in columns] for result in results]
-    print_columns([name for name, _ in columns], rows)
-
-
-def _name(result: Mapping[str, Any]) -> str:
-    if not result.get("interrupted"):
-        return str(result["policy"])
-    return f"{result['policy']} ({result['episodes']} games)"
-
-
-def _title(result: dict[str, Any]) -> str:
-    return (
-        f"{result['policy']}: {result['episodes']} games from level {result['level']}, "
-        f"seed {result['seed']}, at most {result['max_ticks']:,} ticks each"
-    )
-
-
-def _rows(result: dict[str, Any]) -> list[tuple[str, str]]:
-    from tempest_agent.console.progress import speed
-
-    low, high = result["score_iqm_ci95"]
-    deaths = [f"{cause} {n:,}" for cause, n in result["deaths"].items() if n]
-    machine = [("ROM set", f"{result['rom_set']}, on MAME")] if "rom_set" in result else []
-    return [
-        *machine,
-        ("score, IQM", f"{result['score_iqm']:,.0f}  (95 %: {low:,.0f} to {high:,.0f})"),
-        (
-            "score",
-            f"mean {result['score_mean']:,.0f}, median {result['score_median']:,.0f}, "
-            f"best {result['score_max']:,}",
-        ),
-        ("level", f"mean {result['level_mean']:.1f}, highest {result['level_max']}"),
-        ("ticks", f"mean {result['ticks_mean']:,.0f}, {result['truncated']} games cut"),
-        ("points", f"{speed(result['points_per_1000_ticks'])} per 1,000 ticks"),
-        (
-            "deaths",
-            f"{result['deaths_per_1000_ticks']:.3f} per 1,000 ticks: {', '.join(deaths) or 'none'}",
-        ),
-    ]
+        click.echo(report.comparison_title(results))
+        print_columns(*report.comparison_table(results, comparison))
