@@ -22,7 +22,7 @@ DRAWN = ("default", "unstable", "recovery", "guarded", "bare", "bare_guarded")
 
 @click.command()
 @click.argument("name", metavar="stability")
-@click.option("--steps", type=COUNT, default=80_000, show_default=True, help="Decisions a run.")
+@click.option("--steps", type=COUNT, default=80_000, show_default=True, help="Steps of each run.")
 @click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of all runs.")
 @click.option(
     "--out",

@@ -56,7 +56,7 @@ EXIT_FAILED = 1
     show_default=True,
     help="Runs of each variant, by seed.",
 )
-@click.option("--steps", type=COUNT, help="Decisions of each run.")
+@click.option("--steps", type=COUNT, help="Steps of each run.")
 @click.option(
     "--episodes", type=COUNT, default=16, show_default=True, help="Games that score each run."
 )

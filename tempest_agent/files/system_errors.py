@@ -31,7 +31,7 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
-    # torch has no class of its own for the CPU.
+    # torch has no such class for the CPU.
     words = str(error).lower()
     return isinstance(error, RuntimeError) and any(sign in words for sign in MEMORY_SIGNS)
 

@@ -114,6 +114,6 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 def _holder(path: Path) -> str:
     try:
         number = path.read_text(errors="replace")
-    except OSError:  # Windows lets nobody read what is locked.
+    except OSError:  # Windows does not allow reading a locked file.
         number = ""
     return f"process {number}" if number.isdigit() else "another process"

@@ -79,7 +79,7 @@ def git_commit() -> str | None:
             return None
         return done.stdout.strip() if done.returncode == 0 else None
 
-    # An installed copy may lie inside somebody else's checkout: ask whether git knows this file.
+    # An installed copy may be inside another checkout: ask whether git tracks this file.
     if git("ls-files", "--error-unmatch", Path(__file__).name) is None:
         return None
     commit = git("rev-parse", "HEAD")

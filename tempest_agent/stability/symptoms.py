@@ -83,7 +83,7 @@ SYMPTOMS: dict[str, SymptomSpec] = {
     ),
     "clipped_gradients": SymptomSpec(
         clipped_gradients,
-        "errors that are suddenly far larger, such as those of diverging values or other rewards",
+        "suddenly far larger errors, as from diverging values or other rewards",
         "see the other symptoms; lower learner.learning_rate, or learner.loss=huber",
         (),
     ),
