@@ -43,7 +43,7 @@ def diagnose(run_dir: Path, as_json: bool) -> None:
 def _print(diagnosis: Diagnosis) -> None:
     click.echo(
         f"{printable(diagnosis.run, 200)}: {diagnosis.state}, {diagnosis.steps:,} decisions, "
-        f"{diagnosis.lines} lines of metrics"
+        f"{diagnosis.lines} log rows"
     )
     for note in diagnosis.notes:
         click.echo(f"note: {note}")

@@ -53,10 +53,10 @@ class CsvLog:
         """Return whether there is a row for ``steps``."""
         return any(row[STEPS] == str(steps) for row in self._rows)
 
-    def write(self, steps: int, figures: Mapping[str, float]) -> None:
-        """Append ``figures`` as the row for ``steps``."""
+    def write(self, steps: int, metrics: Mapping[str, float]) -> None:
+        """Append ``metrics`` as the row for ``steps``."""
         row = {STEPS: str(steps)}
-        row |= {name: f"{value:.9g}" for name, value in figures.items() if name != STEPS}
+        row |= {name: f"{value:.9g}" for name, value in metrics.items() if name != STEPS}
         self._rows.append(row)
         new = [name for name in row if name not in self._columns]
         if new:
@@ -117,10 +117,10 @@ class MetricsLog:
         suffix = f".{secrets.token_hex(4)}"
         self._events = SummaryWriter(str(run), purge_step=purge, filename_suffix=suffix)
 
-    def write(self, table: str, steps: int, figures: Mapping[str, float]) -> None:
-        """Log ``figures`` in ``train`` or ``eval`` as the row for ``steps``."""
-        self._tables[table].write(steps, figures)
-        for name, value in figures.items():
+    def write(self, table: str, steps: int, metrics: Mapping[str, float]) -> None:
+        """Log ``metrics`` in ``train`` or ``eval`` as the row for ``steps``."""
+        self._tables[table].write(steps, metrics)
+        for name, value in metrics.items():
             if name != STEPS:
                 self._events.add_scalar(f"{table}/{name}", value, steps)
         self._events.flush()

@@ -32,7 +32,7 @@ def _line(heading: list[str], row: list[str]) -> dict[str, float]:
     if len(row) != len(heading):
         return {}
     try:
-        figures = {name: float(text) for name, text in zip(heading, row, strict=True) if text}
+        metrics = {name: float(text) for name, text in zip(heading, row, strict=True) if text}
     except ValueError:
         return {}
-    return figures if 0 <= figures.get(STEPS, -1) <= LARGEST else {}
+    return metrics if 0 <= metrics.get(STEPS, -1) <= LARGEST else {}
