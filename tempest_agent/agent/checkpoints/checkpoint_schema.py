@@ -1,9 +1,8 @@
-"""What is in a checkpoint, checked as a whole before anything of it is used.
+"""Check the whole content of a checkpoint before anything of it is used.
 
-Types, ranges, names and shapes: networks have the weights that the configuration calls for, arrays
-of the games are as long as there are games, counters are whole numbers.  An entry that this version
-does not know is not used, and one that it misses is told where it is needed; files of earlier
-versions have fewer.
+Types, ranges, names and shapes: networks have the weights that the configuration requires, arrays
+of games are as long as there are games, counters are whole numbers.  Unknown entries are ignored and
+missing ones reported where they are needed.
 """
 
 from __future__ import annotations
@@ -22,22 +21,22 @@ from .schema_network import layout_of, learner_entry
 from .schema_run import REPLAY, SIMPLE, state_entries
 
 PLAYER = ("config", "layout", "learner", "step")
-"""Entries without which nothing can be played."""
+"""Entries required to play."""
 RUN = (*PLAYER, "vector_steps", "owed", "teacher_score", "schedules", "random")
-"""Entries without which no training can be resumed."""
+"""Entries required to resume training."""
 
 
 def check_content(content: dict[str, Any]) -> None:
-    """Check every entry that this version reads of a checkpoint.
+    """Check every known entry of a checkpoint.
 
-    Settings that no file may choose are None in ``content["config"]`` afterwards.
+    Local settings are None in ``content["config"]`` afterwards.
 
     Raises:
-        MisfitError: an entry of another type, shape or range.
+        MisfitError: an entry of wrong type, shape or range.
     """
     record(SIMPLE)("", content)
     if "config" not in content or "layout" not in content:
-        return  # Nobody can use it: see ``require_entries``.
+        return  # Unusable, which ``require_entries`` reports.
     require_table("config", content["config"])
     content["config"] = forget_local(content["config"])
     try:
@@ -49,7 +48,7 @@ def check_content(content: dict[str, Any]) -> None:
     layout = layout_of(content["layout"])
     learner = learner_entry(config, layout, content.get("player_only", False))
     state = state_entries(config.run.num_envs, layout)
-    # What ranks share has the arrays of all games.
+    # The shared entries have the arrays of all ranks' games.
     record(state | {"learner": learner, "ranks": list_of(record(state))})("", content)
     replay = content.get("replay")
     if replay is not None and max(replay["position"], replay["filled"]) > config.replay.capacity:
@@ -57,12 +56,12 @@ def check_content(content: dict[str, Any]) -> None:
 
 
 def require_entries(path: Path, content: Mapping[str, Any], names: Iterable[str]) -> None:
-    """``ForeignFileError`` for the checkpoint ``path`` if one of ``names`` is not in it."""
+    """Raise ``ForeignFileError`` if the checkpoint ``path`` lacks one of ``names``."""
     for name in names:
         if name not in content:
             raise ForeignFileError(no_checkpoint(path, f": it has no entry {shown(name)}"))
 
 
 def check_replay(state: Any) -> None:
-    """As ``check_content`` for the ``state_dict`` of a replay alone."""
+    """Check the ``state_dict`` of a replay, as ``check_content``."""
     REPLAY("replay", state)

@@ -14,15 +14,15 @@ from tempest_agent.config import LARGEST
 from tempest_agent.envs.messages import shown
 
 Check = Callable[[str, Any], None]
-"""Raises ``MisfitError`` if the value of the entry with that name cannot be in a checkpoint."""
+"""Raises ``MisfitError`` if the named entry cannot have this value."""
 
 
 class MisfitError(ValueError):
-    """An entry that cannot be in a checkpoint, said in one line."""
+    """An invalid entry, described in one line."""
 
 
 def quoted(value: Any) -> str:
-    """``value`` in a few words, whatever it is."""
+    """Return ``value`` in a few words, whatever it is."""
     if isinstance(value, bool | float | int) or value is None:
         return f"{value!s:.40}"
     if isinstance(value, str):
@@ -45,7 +45,7 @@ def whole(low: int = 0, high: int = LARGEST) -> Check:
 
 
 def number(low: float = -math.inf, high: float = math.inf) -> Check:
-    """A finite number."""
+    """Accept a finite number."""
 
     def check(name: str, value: Any) -> None:
         any_number(name, value)
@@ -90,7 +90,7 @@ def optional(check: Check) -> Check:
 
 
 def tensor(dtypes: str, *shape: int | None) -> Check:
-    """A tensor of one of ``dtypes``; None in ``shape`` is any length."""
+    """Accept a tensor of one of ``dtypes``; None in ``shape`` is any length."""
     known = {getattr(torch, dtype) for dtype in dtypes.split()}
 
     def check(name: str, value: Any) -> None:
@@ -113,7 +113,7 @@ def require_table(name: str, value: Any) -> None:
 
 
 def record(known: Mapping[str, Check], all_of: Iterable[str] = ()) -> Check:
-    """A table with entries of certain names, ``all_of`` them there; of others nothing is said."""
+    """Accept a table with the ``known`` entries; ``all_of`` are required, others are ignored."""
     needed = tuple(all_of)
 
     def check(name: str, value: Any) -> None:
@@ -129,7 +129,7 @@ def record(known: Mapping[str, Check], all_of: Iterable[str] = ()) -> Check:
 
 
 def table_of(part: Check, keys: Collection[str] | None = None) -> Check:
-    """A table whose entries are alike, with any names or some of ``keys``."""
+    """Accept a table of equal entries, with any names or some of ``keys``."""
 
     def check(name: str, value: Any) -> None:
         require_table(name, value)
@@ -154,7 +154,7 @@ def list_of(part: Check, length: int | None = None) -> Check:
 
 
 def either(*checks: Check) -> Check:
-    """The last one's error where none accepts."""
+    """Accept what one of ``checks`` accepts; otherwise the last one raises."""
 
     def check(name: str, value: Any) -> None:
         for each in checks[:-1]:

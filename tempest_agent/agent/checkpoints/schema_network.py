@@ -102,16 +102,16 @@ def learner_entry(config: Config, layout: Layout, is_player: bool) -> Check:
 
 
 class _Weights:
-    """The weights of a network: names, shapes, finite numbers."""
+    """Checks the weights of a network: names, shapes, finite numbers."""
 
     def __init__(self, config: Config, layout: Layout) -> None:
         self._config, self._layout = config, layout
         self._shapes: dict[str, torch.Size] | None = None
 
     def shapes(self, most: int) -> dict[str, torch.Size]:
-        """Name -> shape as the settings call for, made without memory.
+        """Return name -> shape as the settings require, without allocating memory.
 
-        A network of more than ``most`` layers is not made at all.
+        Raises for a network of more than ``most`` layers.
         """
         if self._shapes is None:
             network = self._config.network
@@ -129,7 +129,7 @@ class _Weights:
         require_table(name, value)
         shapes = self.shapes(len(value))
         if value.keys() != shapes.keys():
-            raise MisfitError(f"its entry {name} has not the weights that its settings call for")
+            raise MisfitError(f"its entry {name} has not the weights that its settings require")
         for key, shape in shapes.items():
             tensor("float32", *shape)(f"{name}.{key}", value[key])
             if not bool(torch.isfinite(value[key]).all()):
@@ -137,7 +137,7 @@ class _Weights:
 
 
 class _Moments:
-    """The state of the optimiser, for the weights of ``online`` in their order."""
+    """Checks the state of the optimiser, for the weights of ``online`` in their order."""
 
     def __init__(self, weights: _Weights) -> None:
         self._weights = weights

@@ -1,4 +1,4 @@
-"""The entries of a checkpoint that a resumed run needs: schedules, guard, replay, games, chance."""
+"""The entries of a checkpoint that a resumed run needs: schedules, guard, replay, games, seeds."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ _RANDOM = record({"torch": tensor("uint8", None), "numpy": _NUMPY, "python": _py
 _REPLAY_PARTS: dict[str, Check] = {
     **dict.fromkeys(("position", "filled"), whole()),
     "random": _PCG64,
-    # Infinite after an error that was.
+    # May be infinite.
     "largest_priority": any_number,
 }
 REPLAY = record(_REPLAY_PARTS, all_of=_REPLAY_PARTS)
@@ -171,7 +171,7 @@ SIMPLE: dict[str, Check] = {
         all_of=("file", "stamp"),
     ),
 }
-"""Entries that are alike in all runs."""
+"""Entries whose check does not depend on the run."""
 
 
 def _start_levels(games: int) -> Check:
@@ -190,7 +190,7 @@ def _start_levels(games: int) -> Check:
 
 
 def state_entries(games: int, layout: Layout) -> dict[str, Check]:
-    """What each rank has its own of; arrays of games are ``games`` long."""
+    """Return the checks of entries that each rank has; arrays of games have length ``games``."""
     start_levels = _start_levels(games)
     numbers = tensor("bool int8 uint8 int16 uint16 int32 int64", games)
     drivers = record(
