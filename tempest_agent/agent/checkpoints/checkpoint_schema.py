@@ -1,8 +1,8 @@
 """Check the whole content of a checkpoint before anything of it is used.
 
 Types, ranges, names and shapes: networks have the weights that the configuration requires, arrays
-of games are as long as there are games, counters are whole numbers.  Unknown entries are ignored and
-missing ones reported where they are needed.
+of games are as long as there are games, counters are whole numbers.  Unknown entries are ignored
+and missing ones reported where they are needed.
 """
 
 from __future__ import annotations
