@@ -8,6 +8,7 @@ from tempest_agent.envs.messages import nearest, printable, shown
 
 LONGEST_MESSAGE = 2_000
 LONGEST_CAUSE = 500
+LONGEST_QUOTE = 200
 
 
 class UserError(Exception):
@@ -31,6 +32,11 @@ def suggestion(name: object, known: Iterable[str], likeness: float = 0.5) -> str
     """Return "did you mean 'X'?" for the member of ``known`` nearest to ``name``, or ""."""
     guess = nearest(name, known, likeness)
     return f"did you mean {shown(guess)}?" if guess else ""
+
+
+def brief(value: object) -> str:
+    """Return the text of ``value``, such as a space, on one bounded line."""
+    return printable(str(value), LONGEST_QUOTE)
 
 
 def unknown_name(what: str, name: object, known: Iterable[str]) -> str:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import concatenate, create_empty_array
 from numpy.typing import NDArray
+from stable_baselines3.common.base_class import maybe_make_env
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvStepReturn
 
 from tempest_agent.envs.messages import shown
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, one_line
 
 _ENDINGS = ("final_obs", "final_info")
 
@@ -30,7 +32,8 @@ class VectorEnvAdapter(VecEnv):
         env: with same-step autoreset, the one that SB3 knows.
 
     Raises:
-        UserError: another autoreset mode; from ``step``, an episode without its last observation.
+        UserError: another autoreset mode; from ``step``, an episode without its last observation,
+            or not one reward each.
     """
 
     def __init__(self, env: VectorEnv[Any, Any, Any]) -> None:
@@ -71,6 +74,7 @@ class VectorEnvAdapter(VecEnv):
         observation, reward, terminated, truncated, info = self.env.step(self._actions)
         self._actions = None
         done = np.asarray(terminated) | np.asarray(truncated)
+        require_rewards(reward, self.num_envs)
         self._returns += reward
         self._lengths += 1
         last, final = info.get("final_obs"), infos_of(info.get("final_info", {}), self.num_envs)
@@ -164,6 +168,31 @@ def _entries(values: Any, count: int) -> Sequence[Any]:
     return [values] * count
 
 
+def require_rewards(reward: Any, count: int) -> None:
+    """``UserError`` unless ``reward`` is a number for each of ``count`` environments."""
+    if np.shape(reward) != (count,):
+        raise UserError(
+            f"the environments gave rewards of shape {np.shape(reward)}, and {(count,)} is needed, "
+            "one number each: add up what each one gives"
+        )
+
+
 def as_vec_env(env: Any) -> Any:
-    """Gymnasium vector environments adapted; everything else as it is."""
+    """Gymnasium vector environments adapted, named ones made; everything else as it is.
+
+    Raises:
+        UserError: no environment, or a name that stands for none.
+    """
+    if isinstance(env, str):
+        try:
+            return maybe_make_env(env, verbose=0)
+        except (gym.error.Error, ImportError, ValueError) as error:
+            raise UserError(
+                f"env={shown(env)} cannot be made ({one_line(error)}): give an environment, or "
+                "the name of one that is registered"
+            ) from error
+    if env is not None and not isinstance(env, (gym.Env, VecEnv, VectorEnv)):
+        raise UserError(
+            f"env={shown(env)} must be an environment, a vector environment or a registered name"
+        )
     return VectorEnvAdapter(env) if isinstance(env, VectorEnv) else env

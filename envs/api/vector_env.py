@@ -20,6 +20,7 @@ from tempest_agent.envs.engine.step_kernels import ENDED, NOTED, REFUSED
 from tempest_agent.envs.features.layout import NUM_FEATURES
 from tempest_agent.envs.free_memory import too_large
 from tempest_agent.envs.machine.memory import as_bytes
+from tempest_agent.envs.messages import shown
 
 from .action_spaces import action_form
 from .backend import make_batch
@@ -149,8 +150,9 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         waiting = self._over
         if waiting is not None and self.autoreset_mode == AutoresetMode.DISABLED:
             raise RuntimeError(
-                f"games {np.flatnonzero(waiting).tolist()} are over: with autoreset disabled, "
-                "call reset(options={'reset_mask': terminated | truncated}) before the next step"
+                f"games {shown(np.flatnonzero(waiting).tolist())} are over: with autoreset "
+                "disabled, call reset(options={'reset_mask': terminated | truncated}) before the "
+                "next step"
             )
         batch = self.batch
         made = self._outputs.take()

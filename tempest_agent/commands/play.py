@@ -80,6 +80,8 @@ def play(
     with machine_errors(mames_window), _film_errors(record), ExitStack() as opened:
         show = _audience(opened, choice.name, own_window, record, keyboard)
         click.echo(choice.description, err=True)
+        if keyboard is not None:
+            click.echo(keyboard.KEYS, err=True)
         progress = opened.enter_context(Progress(episodes * max_ticks, "ticks", "play"))
         lengths: list[int] = []
         for number in range(episodes):
@@ -113,9 +115,8 @@ def _film_errors(record: Path | None) -> Iterator[None]:
 
 
 def _keyboard() -> Keyboard:
-    from tempest_agent.evaluation.keyboard_player import HELP, Keyboard
+    from tempest_agent.evaluation.keyboard_player import Keyboard
 
-    click.echo(HELP, err=True)
     return Keyboard()
 
 

@@ -167,7 +167,8 @@ def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]
     yield (
         "speed",
         f"{speed(result['env_steps_per_second'])} decisions/s, "
-        f"{speed(result['samples_per_second'])} samples/s, {duration(result['seconds'])}",
+        f"{speed(result['samples_per_second'])} samples/s (what comes before the first decision, "
+        f"mostly compiling, is not counted), {duration(result['seconds'])} in all",
     )
     yield (
         "expert",

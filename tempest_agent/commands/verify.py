@@ -34,7 +34,8 @@ def verify(context: click.Context, /, traces: tuple[Path, ...], as_json: bool) -
     """
     for trace in traces:
         if not trace.is_file():
-            raise UserError(f"{trace} is not a file: give one or more recordings (.npz)")
+            what = "is not a regular file" if trace.exists() else "is not there"
+            raise UserError(f"{trace} {what}: give one or more recordings (.npz)")
         if not zipfile.is_zipfile(trace):
             raise UserError(f"{trace} is damaged or no recording: give .npz files of the recorder")
     with only_results_on_stdout():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tempest_agent.envs.messages import shown
+
 from .config import Config
 from .setting import ConfigError
 
@@ -31,7 +33,7 @@ def check_together(config: Config) -> None:
         (
             config.game.level_curriculum != "none" and len(set(config.game.start_levels)) < 2,
             f"game.level_curriculum={config.game.level_curriculum} needs several levels in "
-            f"game.start_levels={list(config.game.start_levels)}, lowest to highest",
+            f"game.start_levels={shown(list(config.game.start_levels))}, lowest to highest",
         ),
         (
             config.game.level_curriculum != "none" and config.game.backend != "sim",

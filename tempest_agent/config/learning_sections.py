@@ -145,8 +145,8 @@ class LearnerConfig:
     gradient_accumulation_steps: int = setting(
         1, "Micro-batches that one update is made of.", low=1
     )
-    gradient_steps: int = setting(1, "Updates per vector step.", low=1)
-    train_freq: int = setting(1, "Vector steps between updates.", low=1)
+    gradient_steps: int = setting(1, "Updates per vector step.", low=1, high=100_000)
+    train_freq: int = setting(1, "Vector steps between updates.", low=1, high=100_000)
     tau: float = setting(
         1.0, "Share of the online weights taken over by the target network.", low=1e-6, high=1.0
     )

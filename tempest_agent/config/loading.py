@@ -168,7 +168,7 @@ def _read(source: str | Path) -> str:
             raise ConfigError(unknown_name("configuration", source, known))
     if str(source) and os.path.isdir(path):
         raise ConfigError(f"{shown(path)} is a folder; give a YAML file, such as one in it")
-    if not os.path.isfile(path):
+    if not os.path.exists(path):
         raise ConfigError(
             f"no configuration file {shown(path) if str(source) else shown('')}; give a path or "
             f"one of {', '.join(known)}"

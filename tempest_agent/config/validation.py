@@ -19,14 +19,21 @@ LARGEST = 2**62 - 1
 MOST_ITEMS = 1_000
 """Most values of one setting."""
 
-_NUMBER = re.compile(
-    r"[-+]?(?:(?:0|[1-9][0-9_]{0,60})(?:\.[0-9_]{0,60})?|\.[0-9]{1,60})(?:[eE][-+]?[0-9]{1,3})?"
+WHOLE = r"[-+]?(?:0|[1-9](?:_?[0-9]){0,39})"
+"""Text that is a whole number, with ``_`` between two digits at most (1_000).  010 is none: it is 8
+to some readers of YAML and 10 to others."""
+
+POINTED = (
+    r"[-+]?(?:(?:0|[1-9](?:_?[0-9]){0,60})\.(?:[0-9](?:_?[0-9]){0,59})?|\.[0-9](?:_?[0-9]){0,59})"
+    r"(?:[eE][-+]?[0-9]{1,3})?"
 )
-"""Text that is a number.  Not 010, which is 8 to some YAML parsers and 10 to others."""
+"""Text that is a number with a decimal point."""
 
-_WHOLE = re.compile(r"[-+]?[0-9_]{1,40}")
+_WHOLE = re.compile(WHOLE)
 
-_DIGITS = re.compile(r"[-+]?[1-9][0-9_]*")
+_NUMBER = re.compile(rf"{POINTED}|[-+]?(?:0|[1-9](?:_?[0-9]){{0,60}})(?:[eE][-+]?[0-9]{{1,3}})?")
+
+_DIGITS = re.compile(r"[-+]?[1-9](?:_?[0-9])*")
 
 _SWITCHES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
@@ -89,7 +96,7 @@ def _converted(key: str, value: Any, wanted: type) -> Any:
 def _whole_number(value: object) -> int | None:
     if type(value) is not bool and isinstance(value, Integral):
         return int(value)
-    if isinstance(value, str) and _NUMBER.fullmatch(value) and _WHOLE.fullmatch(value):
+    if isinstance(value, str) and _WHOLE.fullmatch(value):
         return int(value.replace("_", ""))
     number = _number(value)
     return int(number) if number is not None and number.is_integer() else None

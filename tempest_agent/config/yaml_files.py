@@ -2,8 +2,8 @@
 
 Supported is the part of YAML that settings need: maps, lists, text, numbers, true, false and null.
 Values that YAML 1.1 would reinterpret stay text, so that numeric settings reject them and text
-settings get what was written: 010 (8), 1:30:00 (5,400), 0x1F, 2024-01-01 (a date), yes, no, on, off
-(accepted by switches).
+settings get what was written: 010 (8), 1:30:00 (5,400), 0x1F, 1_ (1), 2024-01-01 (a date), yes, no,
+on, off (accepted by switches).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tempest_agent.errors import UserError, one_line
 from tempest_agent.files.regular_files import read_regular
 
 from .setting import ConfigError
+from .validation import POINTED, WHOLE
 
 LARGEST_FILE = 1_000_000
 """Bytes, far more than any file of settings has."""
@@ -75,9 +76,8 @@ class _Loader(yaml.SafeLoader):
 _READ = {
     "null": r"~|null|Null|NULL|",
     "bool": r"true|True|TRUE|false|False|FALSE",
-    "int": r"[-+]?(?:0|[1-9][0-9_]{0,39})",
-    "float": r"[-+]?(?:(?:0|[1-9][0-9_]{0,60})\.[0-9_]{0,60}|\.[0-9]{1,60})(?:[eE][-+]?[0-9]{1,3})?"
-    r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+    "int": WHOLE,
+    "float": rf"{POINTED}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
 }
 for _kind, _pattern in _READ.items():
     # None: for any first character.
@@ -119,7 +119,7 @@ def read_text(path: Path, what: str) -> str:
     except OSError as error:
         raise ConfigError(f"cannot read {what} {shown(path)}: {error.strerror}") from error
     except UserError as error:
-        raise ConfigError(f"{error}; is it {what}?") from error
+        raise ConfigError(f"{error}; {what} is read from a file of text") from error
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

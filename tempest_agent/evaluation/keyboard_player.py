@@ -9,8 +9,6 @@ import numpy as np
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.evaluation.players import Actions
 
-HELP = "keys: a and d turn, space fires, f fires on and off, s superzapper, Escape ends"
-
 SPEED: Final = 12
 """Knob counts a tick while a turning key is held: three quarters of a lane."""
 
@@ -20,6 +18,8 @@ HOLD: Final = 6
 
 class Keyboard:
     """Turns the key reported by a window each tick into inputs."""
+
+    KEYS: Final = "keys: a and d turn, space fires, f fires on and off, s superzapper, Escape ends"
 
     def __init__(self) -> None:
         self._spin = 0

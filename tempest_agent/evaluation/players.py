@@ -152,6 +152,11 @@ def find_player(name: str) -> PlayerChoice:
         return _champion()
     if name == "latest":
         return _checkpoint(LATEST) if os.path.lexists(LATEST) else _champion()
+    if not name or "\0" in name:
+        raise UserError(
+            f"{shown(name)} names no player (an unset variable?): give a checkpoint's path or one "
+            f"of {', '.join(PLAYER_NAMES)}"
+        )
     path = Path(name)
     if path.absolute() == LATEST.absolute() and not os.path.lexists(path):
         log.warning(

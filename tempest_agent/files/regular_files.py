@@ -44,7 +44,7 @@ def read_regular(path: Path, largest: int) -> bytes:
         mode = os.fstat(handle).st_mode
         if not stat.S_ISREG(mode):
             kind = _KINDS.get(stat.S_IFMT(mode), "something else")
-            raise UserError(f"{shown(path)} is no file but {kind}")
+            raise UserError(f"{shown(path)} is not a regular file but {kind}")
         with os.fdopen(handle, "rb", closefd=False) as file:
             content = file.read(largest + 1) or b""  # Some system files return None.
     finally:

@@ -115,13 +115,13 @@ def read_curves(run: Path) -> dict[str, NDArray[np.float64]]:
         UserError: no such run, nothing logged yet, or a log that cannot be read.
     """
     file = run / METRICS_FILE if run.is_dir() else run
-    if not file.is_file():
+    if not file.exists():
         raise UserError(f"{run} is not a run: there is no {file}; give a run's folder")
     curves = _read_log(file)
     if "steps" not in curves:
         raise UserError(f"{file} has no row yet; wait for the first one")
     evaluations = file.with_name(EVALUATIONS_FILE)
-    greedy = _read_log(evaluations) if evaluations.is_file() else {}
+    greedy = _read_log(evaluations) if evaluations.exists() else {}
     if "steps" not in greedy:
         return curves
     logged, evaluated = curves["steps"].size, greedy["steps"].size
@@ -156,23 +156,32 @@ def figure_of(runs: Mapping[str, Curves], panels: Sequence[Panel]) -> Any:
 
     Each run has a colour, each column of a panel a style.  Missing columns are left out, and so are
     panels for which no run has data.
+
+    Raises:
+        UserError: a run has nothing to draw, or matplotlib is missing.
     """
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    panels = [
-        panel
+    shown_in = {
+        panel: [
+            name
+            for name, curves in runs.items()
+            if any(_drawable(panel, line, curves) is not None for line in panel.lines)
+        ]
         for panel in panels
-        if any(
-            _drawable(panel, line, curves) is not None
-            for curves in runs.values()
-            for line in panel.lines
-        )
-    ]
+    }
+    for name in runs:
+        if not any(name in names for names in shown_in.values()):
+            raise UserError(
+                f"there is nothing to plot of {name}: its log has no number in any column that is "
+                "drawn; wait for more lines, or leave it out"
+            )
+    panels = [panel for panel, names in shown_in.items() if names]
     rows = max(1, -(-len(panels) // 2))
     figure = Figure(figsize=(12, 3.2 * rows), layout="constrained")
     axes = list(figure.subplots(rows, 2, squeeze=False).flat)
-    last = max(float(curves["steps"].max()) for curves in runs.values())
+    last = max(float(np.nanmax(curves["steps"])) for curves in runs.values())
     for panel, axis in zip(panels, axes, strict=False):
         _draw_panel(axis, panel, runs)
         # The same range in all panels, so that they can be compared.
@@ -228,7 +237,9 @@ def _drawable(panel: Panel, line: Line, curves: Curves) -> NDArray[np.bool_] | N
     column = curves.get(line.column)
     if column is None:
         return None
-    rows = np.isfinite(column) & ((column > 0) | (not panel.log_scale))
+    rows = (
+        np.isfinite(column) & np.isfinite(curves["steps"]) & ((column > 0) | (not panel.log_scale))
+    )
     return rows if rows.any() else None
 
 

@@ -28,7 +28,7 @@ from tempest_agent.config import (
 )
 from tempest_agent.config.yaml_files import parse_yaml, read_text
 from tempest_agent.envs.messages import printable, shown
-from tempest_agent.errors import UserError, unknown_name
+from tempest_agent.errors import UserError, brief, unknown_name
 from tempest_agent.files.atomic_files import replacing
 
 PLAN_FILE = "sweep.yaml"
@@ -103,7 +103,8 @@ def make_plan(
 
 def made_of(changes: Mapping[str, Any]) -> str:
     """Return ``changes`` as text, for messages."""
-    return ", ".join(f"{key}={_written(value)}" for key, value in changes.items()) or "no setting"
+    text = ", ".join(f"{key}={_written(value)}" for key, value in changes.items())
+    return brief(text) or "no setting"
 
 
 def parse_variant(text: str) -> tuple[str, dict[str, Any]]:
@@ -152,7 +153,7 @@ def load_variants(source: str) -> dict[str, dict[str, Any]]:
     if source in known:
         file = resources.files("tempest_agent.configs") / "variants" / f"{source}.yaml"
         text = file.read_text(encoding="utf-8")
-    elif os.path.isfile(path):
+    elif os.path.exists(path):
         text = read_text(path, "a list of variants")
     elif path.suffix:
         raise UserError(f"no file of variants {shown(source)}; give a path or {', '.join(known)}")
@@ -233,8 +234,9 @@ def _require_same(out: Path, stored: Mapping[str, Any], plan: Plan) -> None:
             differences.append((f"variant {variant.name}", made_of(before), variant.described()))
     for name, before, now in differences[:1]:
         raise UserError(
-            f"{out} holds another sweep, with {name}={_written(before)} where this has "
-            f"{_written(now)}: give the same settings to continue it, or a new folder with --out"
+            f"{out} holds another sweep, with {name}={brief(_written(before))} where this has "
+            f"{brief(_written(now))}: give the same settings to continue it, or a new folder "
+            "with --out"
         )
 
 

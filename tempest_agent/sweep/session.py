@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tempest_agent.console.progress import Progress
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, brief
 from tempest_agent.evaluation.statistics import interquartile_mean
 from tempest_agent.runs.lock import is_locked
 from tempest_agent.sweep.executor import POLL_SECONDS, Executor, Task
@@ -77,7 +77,7 @@ def _wait_for_ends(runs: Sequence[SweepRun], tell: Callable[[str], None]) -> Non
             return
         if not waits:
             waits = True
-            tell(f"waiting for the end of {', '.join(left)}, still run by other processes")
+            tell(f"waiting for the end of {brief(', '.join(left))}, still run by other processes")
         time.sleep(POLL_SECONDS)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from tempest_agent.agent.loop.memory_check import require_memory
 from tempest_agent.config import Config, load_config
 from tempest_agent.envs.messages import shown
 from tempest_agent.errors import UserError
@@ -23,7 +24,6 @@ from tempest_agent.runs.directory import can_resume
 from tempest_agent.runs.file_names import CHECKPOINT_FOLDER, checkpoint_step
 from tempest_agent.runs.metrics_reader import read_metrics
 from tempest_agent.stability.diagnosis import diagnose
-from tempest_agent.training.memory_check import require_memory
 from tempest_agent.training.session import Session
 
 STUDY_FILE = "study.json"

@@ -21,7 +21,7 @@ class DueCheckpoints(BaseCallback):
         trainer = self.trainer
         trainer.stopped = trainer.replicas.stops(trainer.stop_requested)
         # The last checkpoint of a run is written by ``run``, after the last updates.
-        last = trainer.stopped or trainer.steps >= trainer.config.run.steps
-        if trainer.is_scheduled and not last:
+        complete = trainer.steps >= trainer.config.run.steps
+        if trainer.is_scheduled and not trainer.stopped and not complete:
             trainer.save()
-        return not trainer.stopped
+        return complete or not trainer.stopped

@@ -16,6 +16,7 @@ from tempest_agent.agent.checkpoints.checkpoint_files import newest_checkpoint, 
 from tempest_agent.agent.curriculum.teacher_score import has_to_be_measured
 from tempest_agent.agent.devices import DEVICES
 from tempest_agent.agent.games.tempest_games import NO_TEACHER
+from tempest_agent.agent.loop.memory_check import require_memory
 from tempest_agent.agent.ranks.process_group import RankLostError, watching_torchrun
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.config import Config
@@ -42,7 +43,6 @@ from tempest_agent.stability.guard import Event
 from tempest_agent.stability.guard_log import GuardLog
 from tempest_agent.training.going_back import finish_going_back, go_back
 from tempest_agent.training.last_save import resume_command
-from tempest_agent.training.memory_check import require_memory
 from tempest_agent.training.rescue import rescue
 from tempest_agent.training.run_start import restart_run, start_run
 from tempest_agent.training.trainer import Trainer

@@ -44,6 +44,7 @@ from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
 from tempest_agent.agent.dqn.policies import policy_name
 from tempest_agent.agent.games.interface import Games, Labeller
 from tempest_agent.agent.games.tempest_games import TempestGames, TempestTeacher, teacher_of
+from tempest_agent.agent.loop.memory_check import require_memory
 from tempest_agent.agent.networks.network_size import NetworkSize, size_of
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.agent.ranks.exchange import collect_run, deal_run, share_networks
@@ -52,7 +53,6 @@ from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.config import Config, from_dict, to_dict, with_local
 from tempest_agent.errors import UserError
 from tempest_agent.files.atomic_files import publish
-from tempest_agent.training.memory_check import require_memory
 
 from .due_checkpoints import DueCheckpoints
 from .last_save import saved_if_play_fails
@@ -119,6 +119,8 @@ class Trainer:
         self._started = False
         self._demonstrated = False
         self.algorithm.guard.remedies.restore = self._roll_back
+        if replicas.size == 1:  # Several would have to ask each other at every update.
+            self.algorithm.interrupted = self._ends_early
 
     @classmethod
     def resume(
@@ -262,13 +264,18 @@ class Trainer:
         return self.algorithm.num_timesteps
 
     def request_stop(self) -> None:
-        """End ``run`` after the present vector step; fit for a signal handler.
+        """End ``run`` after the present update or vector step; fit for a signal handler.
 
-        Games that others play are not waited for: ``run`` ends before that step if it is not there.
+        The updates that this leaves are made when the run is resumed; only those of the last step
+        are waited for, as are those of runs of several processes.  Games that others play are not
+        waited for: ``run`` ends before that step if it is not there.
         """
         self.stop_requested = True
         if isinstance(self.algorithm.games, PlayedElsewhere):
             self.algorithm.games.stop()
+
+    def _ends_early(self) -> bool:
+        return self.stop_requested and self.steps < self.config.run.steps
 
     def run(self) -> dict[str, Any]:
         """Train until ``run.steps`` decisions are played or a stop is requested.

@@ -270,6 +270,12 @@ def test_no_display_is_one_line_of_advice(
     assert result.exit_code == 2
     assert result.stdout == ""
     assert "--record" in result.stderr.splitlines()[-1]
+    assert "keys" not in result.stderr
+
+
+@pytest.mark.parametrize("command", ["eval", "play"])
+def test_an_empty_name_is_no_player(command: str) -> None:
+    assert_one_line(run(command, ""), "'' names no player")
 
 
 def raising(error: BaseException) -> click.Command:

@@ -106,6 +106,7 @@ def test_the_end_of_a_run_says_what_to_do_next(
     shown = {name: text.strip() for name, text in lines}
     assert next(iter(shown)) == "greedy games"  # What to judge the run by comes first.
     assert shown["decisions"] == "4,000 of 4,000"
+    assert "compiling, is not counted" in shown["speed"]
     assert shown["curves"] == "tensorboard --logdir 'my run'"
     assert shown["watch it"] == "tempest-agent play latest --record game.mp4"
     last = rows(Path("my run/evaluations.csv"))[-1]

@@ -31,7 +31,7 @@ def test_numbers_as_people_write_them(text: str, number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["1.5", "1e-3", "2.5e0", "1e300", "nan", "inf", "", "abc", "1,000"]
+    "text", ["1_", "_1", "1__0", "1.5", "1e-3", "2.5e0", "1e300", "nan", "inf", "", "abc", "1,000"]
 )
 def test_what_is_no_whole_number_is_said_so(text: str) -> None:
     with pytest.raises(click.BadParameter, match="is not a valid integer"):

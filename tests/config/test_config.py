@@ -91,6 +91,9 @@ def test_a_single_number_is_a_list_of_one() -> None:
         ("learner.los=c51", "did you mean 'learner.loss'"),
         ("learner.loss=c52", "did you mean 'c51'"),
         ("replay.death_boost=2", "replay.prioritised=true"),
+        ("learner.gradient_steps=10000000000", "from 1 to 100000"),
+        ("learner.train_freq=10000000000", "from 1 to 100000"),
+        ("run.seed=1_", "run.seed='1_' must be a whole number"),
     ],
 )
 def test_mistakes_are_named_in_one_line(override: str, words: str) -> None:

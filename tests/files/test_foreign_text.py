@@ -70,7 +70,9 @@ def test_yaml_that_settings_do_not_need_is_refused(text: str, words: str) -> Non
         ("010", "010"), ("0x1F", "0x1F"), ("0b11", "0b11"), ("1:30:00", "1:30:00"),
         ("1:30.5", "1:30.5"), ("2024-01-01", "2024-01-01"), ("2020-13-01", "2020-13-01"),
         ("yes", "yes"), ("NO", "NO"), ("on", "on"), ("=", "="), ("<<", "<<"), ("1e3", "1e3"),
-        ("9" * 41, "9" * 41), ("1_000", 1000), ("-5", -5), ("+5", 5), ("0", 0), ("1.5", 1.5),
+        ("9" * 41, "9" * 41), ("1_000", 1000), ("1_", "1_"), ("_1", "_1"), ("1__0", "1__0"),
+        ("-_1", "-_1"), ("1_000.000_5", 1000.0005), ("1_.5", "1_.5"), ("1._5", "1._5"),
+        (".5_", ".5_"), ("1.5_", "1.5_"), ("-5", -5), ("+5", 5), ("0", 0), ("1.5", 1.5),
         (".5", 0.5), ("1.", 1.0), ("1.0e-3", 0.001), ("true", True), ("False", False),
         ("null", None), ("~", None), ("", None), ("'5'", "5"),
     ],
@@ -82,7 +84,7 @@ def test_plain_yaml_is_read_as_it_shows(text: str, value: Any) -> None:
 
 NO_NUMBERS = (
     "010", "'010'", "0x1F", "0b11", "1:30:00", "1:30.5", "2024-01-01", "1" * 70, "9" * 5000,
-    "'1_x'", "'_1'", "yes", "[]", "{}",
+    "'1_x'", "'_1'", "yes", "[]", "{}", "1_", "_1", "1__0", "+1_", "1_.", "1._5", "1.5_", "1_e3",
 )  # fmt: skip
 
 
@@ -195,14 +197,17 @@ def test_nobody_waits_for_what_is_no_file(tmp_path: Path, name: str, kind: str) 
         "device": lambda: path.symlink_to("/dev/zero"),
     }[kind]()
     notes = diagnosis(folder)["notes"]
-    assert name == "run.json" or any(f"no file but a {kind}" in note for note in notes)
-    with pytest.raises(UserError, match=f"no file but a {kind}"):
+    words = f"is not a regular file but a {kind}"
+    assert name == "run.json" or any(words in note for note in notes)
+    with pytest.raises(UserError, match=words):
         read_regular(path, 100)
     if name == "config.yaml":
-        with pytest.raises(ConfigError):
+        with pytest.raises(ConfigError, match="is a folder" if kind == "folder" else words):
             load_config(path)
+        with pytest.raises(UserError, match=words):
+            load_variants(str(path))
     if name == "metrics.csv":
-        with pytest.raises(UserError):
+        with pytest.raises(UserError, match=words):
             read_curves(folder)
         # A run that is resumed keeps it under another name.
         CsvLog(path, resumed_at=100).write(200, {"loss": 1.0})

@@ -73,6 +73,21 @@ def test_every_panel_shows_something_and_names_its_axes(run: Path) -> None:
         assert axis.get_ylabel()
 
 
+def test_a_log_of_steps_alone_has_nothing_to_plot(run: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    (empty / "metrics.csv").write_text("steps\n100\n200\n")
+    picture = tmp_path / "curves.png"
+    for runs in ([empty], [run, empty]):
+        result = plot(*runs, "--out", picture)
+        assert result.exit_code == 2, result.output
+        assert "nothing to plot of empty" in result.stderr
+        assert not picture.exists()
+    # A line at no step, which a picture has no place for.
+    (empty / "metrics.csv").write_text("steps,loss\n,0.5\n")
+    assert "nothing to plot" in plot(empty, "--out", picture).stderr
+
+
 @pytest.mark.parametrize(("bound", "drawn"), [(9.0, True), (33_000.0, False), (-500.0, False)])
 def test_a_bound_far_away_does_not_flatten_the_values(
     tmp_path: Path, bound: float, drawn: bool

@@ -100,6 +100,64 @@ def test_a_rollback_after_an_interruption_is_the_one_of_the_whole_run(
             assert_same(one[part], two[part])
 
 
+@pytest.mark.parametrize(("step", "updates"), [(608, 1), (800, 2), (1008, 3)])
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_a_stop_between_updates_leaves_the_rest_to_the_next_start(
+    tmp_path: Path, step: int, updates: int, accumulation: int
+) -> None:
+    several = "learner.gradient_steps=8"
+
+    def start(folder: Path) -> Trainer:
+        settings = config(several)
+        games = FakeGames(settings.run.num_envs, 0)
+        trainer = Trainer(settings, folder, games=games, teacher=FakeTeacher())
+        trainer.algorithm.guard.remedies.accumulation = accumulation
+        return trainer
+
+    whole = start(tmp_path / "whole")
+    whole.run()
+    trainer = start(tmp_path / "stopped")
+    algorithm = trainer.algorithm
+    update, made = algorithm.update, list[int]()
+
+    def and_stop(*arguments: Any) -> Any:
+        made.append(trainer.steps)
+        if made.count(step) == updates:
+            trainer.request_stop()
+        return update(*arguments)
+
+    algorithm.update = and_stop
+    result = trainer.run()
+    assert (result["steps"], result["stopped"]) == (step, True)
+    assert made.count(step) == updates, "no update more than the one it was asked in"
+    assert algorithm.owed == 8 - updates * accumulation
+    again = resumed(tmp_path / "stopped")
+    assert again.algorithm.owed == algorithm.owed
+    again.run()
+    assert_same(whole.algorithm.state_dict(), again.algorithm.state_dict())
+    assert_same(whole.algorithm.replay.arrays(), again.algorithm.replay.arrays())
+    assert (again.best_score, again.best_step) == (whole.best_score, whole.best_step)
+
+
+@pytest.mark.parametrize("when", ["playing", "learning"])
+def test_a_stop_in_the_last_step_leaves_nothing_out(tmp_path: Path, when: str) -> None:
+    whole, trainer = begun(tmp_path / "whole"), begun(tmp_path / "stopped")
+    whole.run()
+    algorithm = trainer.algorithm
+    part = "update" if when == "learning" else "collect_rollouts"
+    call = getattr(algorithm, part)
+
+    def and_stop(*arguments: Any, **more: Any) -> Any:
+        if trainer.steps >= 1600 - (0 if when == "learning" else 16):
+            trainer.request_stop()
+        return call(*arguments, **more)
+
+    setattr(algorithm, part, and_stop)
+    assert trainer.run()["steps"] == 1600
+    assert algorithm.owed == 0
+    assert_same(whole.algorithm.state_dict(), algorithm.state_dict())
+
+
 def test_an_interruption_keeps_nothing_as_good(tmp_path: Path) -> None:
     trainer = begun(tmp_path)
     stop_at(trainer, 608)

@@ -12,6 +12,7 @@ checkpoint taken in any callback continues exactly.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,19 +27,20 @@ from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 from tempest_agent.agent.collect.collector import Collector
 from tempest_agent.agent.collect.throughput import Rates
 from tempest_agent.agent.curriculum.curriculum import Curriculum
-from tempest_agent.agent.curriculum.schedules import Schedules, Table
+from tempest_agent.agent.curriculum.schedules import Schedules
 from tempest_agent.agent.dqn.games_vec_env import games_of
 from tempest_agent.agent.games.env_games import EnvGames
 from tempest_agent.agent.games.interface import Games, Labeller
 from tempest_agent.agent.learner.imitation import gate
 from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.loop.memory_check import require_network
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.agent.update.update import Update
 from tempest_agent.config import Config
 from tempest_agent.envs.api.vector_adapter import as_vec_env
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, brief
 from tempest_agent.stability.guard import Event, Guard
 
 from .persistence import Persistence
@@ -49,9 +51,13 @@ from .sb3_arguments import (
     RateSchedule,
     Source,
     base_config,
+    check_callback,
     check_others,
     for_steps,
     fraction_of,
+    in_names,
+    names_of,
+    table_of,
     with_arguments,
 )
 
@@ -110,6 +116,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
     Attributes:
         last_metrics: the last line of metrics.
         on_guard: called with all that the guard sees and does; None sends it to the log.
+        interrupted: asked between updates whether to leave the rest of them for later.
 
     Raises:
         UserError: spaces or settings that cannot be, in one line that says what would do.
@@ -152,7 +159,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         max_grad_norm: float | None = None,
         policy_kwargs: Mapping[str, Any] | None = None,
         stats_window_size: int = 100,
-        tensorboard_log: str | None = None,
+        tensorboard_log: str | Path | None = None,
         verbose: int = 0,
         device: torch.device | str | None = None,
         seed: int | None = None,
@@ -163,8 +170,9 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         replicas: Replicas = ALONE,
         _init_setup_model: bool = True,
     ) -> None:
+        self.rate_table = table_of(learning_rate) if callable(learning_rate) else None
         arguments = {
-            "learning_rate": learning_rate,
+            "learning_rate": self.rate_table or learning_rate,
             "buffer_size": buffer_size,
             "learning_starts": learning_starts,
             "batch_size": batch_size,
@@ -180,7 +188,9 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             "device": device,
             "seed": seed,
         }
-        check_others(env, device, stats_window_size, teacher, teacher_score, on_metrics)
+        check_others(
+            device, stats_window_size, tensorboard_log, verbose, teacher, teacher_score, on_metrics
+        )
         kind = policy_class(policy)
         base = base_config(config)
         super().__init__(
@@ -189,14 +199,14 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
             learning_rate=base.learner.learning_rate,
             device=base.run.device if device is None else device,
             stats_window_size=stats_window_size,
-            tensorboard_log=tensorboard_log,
+            tensorboard_log=None if tensorboard_log is None else str(tensorboard_log),
             verbose=verbose,
             support_multi_env=True,
             sde_support=False,
         )
         num_envs = base.run.num_envs if self.env is None else self.n_envs
         self.config = with_arguments(base, config, arguments, policy_kwargs, num_envs, kind.encoder)
-        self.rate_table = Table.of(learning_rate, 1) if callable(learning_rate) else None
+        self._names = names_of(arguments, policy_kwargs)
         self.exploration_fraction = fraction_of(exploration_fraction, config)
         self.replicas = replicas
         self.teacher = teacher
@@ -206,6 +216,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         self.guard = Guard(self.config, teacher is not None)
         self.last_metrics: dict[str, float] = {}
         self.owed = 0
+        self.interrupted: Callable[[], bool] = lambda: False
         self.vector_steps = 0
         self._show_settings()
         if _init_setup_model:
@@ -247,8 +258,12 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         if config.network.encoder == "lanes" and not self.layout.lane_features:
             raise UserError(
                 f"LaneQPolicy needs Tempest's features, and the observation is "
-                f"{self.observation_space}; use MlpQPolicy"
+                f"{brief(self.observation_space)}; use MlpQPolicy"
             )
+        try:
+            require_network(config, self.layout.num_features, self.layout.num_pairs)
+        except UserError as error:
+            raise UserError(in_names(str(error), self._names)) from error
         self.learner = Learner(self.layout, config, self.device, self.replicas)
         policy: Any = self.policy_class(
             self.observation_space,
@@ -282,6 +297,7 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
     ) -> tuple[int, BaseCallback]:
         if self.env is None:
             raise UserError("the model has no environment to learn in; call set_env(env) first")
+        check_callback(callback)
         if reset_num_timesteps:
             self.config = for_steps(self.config, total_timesteps, self.exploration_fraction)
             self.schedules = Schedules.of(self.config, self.rate_table)
@@ -317,26 +333,31 @@ class HybridDQN(Persistence, Playing, Reporting, OffPolicyAlgorithm):
         self._last_obs = observation
 
     def train(self, gradient_steps: int, batch_size: int) -> None:
-        """The updates that the last decisions have earned, once there is enough to learn from."""
-        due, self.owed = self.owed, 0
+        """The updates that the last decisions have earned, once there is enough to learn from.
+
+        Those that are left where ``interrupted`` says so stay owed.
+        """
         if len(self.replay) < min(
             self.config.replay.learning_starts, self.replay.num_envs * (self.replay.length - 1)
         ):
+            self.owed = 0
             return
         step = self.num_timesteps
         weight, curriculum = self.imitation_gate(), self.curriculum
         self.replay.set_n_steps(curriculum.n_steps(step))
         remedies = self.guard.remedies
         self.learner.target_clip = remedies.target_clip
-        for _ in range(remedies.updates(due)):
-            rows, errors = self.update(
-                batch_size * remedies.accumulation,
-                curriculum.schedules.importance(step),
-                self.learning_rate_at(step),
-                weight,
-                remedies.accumulation,
-            )
-            self.replay.update_priorities(rows, errors)
+        while self.owed and not self.interrupted():
+            self.owed -= 1
+            for _ in range(remedies.updates(1)):
+                rows, errors = self.update(
+                    batch_size * remedies.accumulation,
+                    curriculum.schedules.importance(step),
+                    self.learning_rate_at(step),
+                    weight,
+                    remedies.accumulation,
+                )
+                self.replay.update_priorities(rows, errors)
         self._n_updates = self.learner.updates
         self.policy.step = step
 

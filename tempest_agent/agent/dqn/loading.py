@@ -14,7 +14,7 @@ from tempest_agent.agent.checkpoints.run_checkpoints import MISFITS
 from tempest_agent.agent.games.spaces import spaces_from
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.config import from_dict
-from tempest_agent.errors import UserError, one_line
+from tempest_agent.errors import UserError, brief, one_line
 
 from .policies import policy_name
 
@@ -43,8 +43,8 @@ def load_model(
         model._setup_model()
         if model.layout != layout:
             raise UserError(
-                f"{path} was trained on other observations or actions than {env} has; give an "
-                "environment like that one"
+                f"{path} was trained on other observations or actions than {brief(env)} has; give "
+                "an environment like that one"
             )
         _fill(model, content, kwargs)
     except MISFITS as error:

@@ -22,7 +22,7 @@ from tempest_agent.agent.replay.make_replay import make_replay
 from tempest_agent.agent.seeds import seeds_of
 from tempest_agent.agent.update.update import make_update
 from tempest_agent.envs.api.vector_adapter import as_vec_env
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, brief
 
 from .episodes import Episodes
 
@@ -75,8 +75,11 @@ class Playing:
     ) -> RolloutReturn:
         """Play and store one decision of every game, then call the callbacks."""
         if self.owed:
-            # The checkpoint we came from was taken between a decision and its updates.
+            # The checkpoint we came from was taken between a decision and its updates, or these
+            # were interrupted.
             self.train(self.owed, self.batch_size)
+            if self.owed:
+                return RolloutReturn(0, 0, False)
         callback.on_rollout_start()
         step = self.num_timesteps
         self.collector.collect(self.expert_ratio(step), self.curriculum.epsilon(step))
@@ -135,8 +138,10 @@ class Playing:
         vec = self._wrap_env(as_vec_env(env), self.verbose)
         if (vec.observation_space, vec.action_space) != (self.observation_space, self.action_space):
             raise UserError(
-                f"the model was made for {self.observation_space} and {self.action_space}, not for "
-                f"{vec.observation_space} and {vec.action_space}; make a new one"
+                f"the model was made for {brief(self.observation_space)} and "
+                f"{brief(self.action_space)}, not for "
+                f"{brief(vec.observation_space)} and "
+                f"{brief(vec.action_space)}; make a new one"
             )
         if self.env is None:
             run = dataclasses.replace(self.config.run, num_envs=vec.num_envs)

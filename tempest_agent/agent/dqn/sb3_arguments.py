@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from collections.abc import Callable, Mapping
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
-import gymnasium as gym
 import torch
-from gymnasium.vector import VectorEnv
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.callbacks import BaseCallback
 
+from tempest_agent.agent.curriculum.schedules import Table
 from tempest_agent.agent.games.interface import Labeller
 from tempest_agent.config import Config, ConfigError, NetworkConfig, from_dict, load_config
 from tempest_agent.envs.checks import check_number, check_whole, is_whole
@@ -106,14 +106,17 @@ def with_arguments(
     Args:
         config: everything that is not given.
         source: what ``config`` was made from.
-        arguments: those of ``KEYS``, ``learning_rate``, ``exploration_final_eps`` and ``device``.
+        arguments: those of ``KEYS``, ``learning_rate`` (a table where it is a function),
+            ``exploration_final_eps`` and ``device``.
         policy_kwargs: settings of the network; ``net_arch`` is SB3's name for ``hidden``.
         num_envs: environments side by side.
         encoder: of the policy.
 
     Raises:
-        UserError: a value out of range or of the wrong kind, or an unknown setting.
+        UserError: a value out of range or of the wrong kind, an unknown setting, or one of
+            ``source`` that the environment or the policy decides otherwise.
     """
+    _refuse_overridden(config, source, num_envs, encoder)
     given = {name: value for name, value in arguments.items() if value is not None}
     tree: dict[str, dict[str, Any]] = {
         "run": {"num_envs": num_envs},
@@ -124,6 +127,9 @@ def with_arguments(
     }
     if "train_freq" in given:
         given["train_freq"] = _train_freq(given["train_freq"])
+    for name, value in given.items():
+        if isinstance(value, str) and name != "device":
+            raise UserError(f"{name}={shown(value)} is text: give a number")
     if is_whole(given.get("gradient_steps")) and given["gradient_steps"] == -1:
         # As many updates as decisions were played since the last ones.
         freq = {"train_freq": given.get("train_freq", config.learner.train_freq)}
@@ -133,7 +139,7 @@ def with_arguments(
             tree[section][key] = given[name]
     if "learning_rate" in given:
         rate = given["learning_rate"]
-        tree["learner"]["learning_rate"] = rate(1.0) if callable(rate) else rate
+        tree["learner"]["learning_rate"] = max(rate.values) if isinstance(rate, Table) else rate
         if not _tree_names(source, "learner", "learning_rate_schedule"):
             tree["learner"]["learning_rate_schedule"] = "constant"
     if "exploration_final_eps" in given:
@@ -144,7 +150,43 @@ def with_arguments(
     try:
         return from_dict(tree, config)
     except ConfigError as error:
-        raise UserError(_in_argument_names(str(error), given)) from error
+        raise UserError(in_names(str(error), names_of(given, policy_kwargs))) from error
+
+
+def _refuse_overridden(config: Config, source: Source, num_envs: int, encoder: str) -> None:
+    """``UserError`` for what a tree says, and the environment or the policy otherwise."""
+    own = config.network.encoder
+    if _tree_names(source, "network", "encoder") and own != encoder:
+        raise UserError(
+            f"config has network.encoder={own}, and the policy is the one of {encoder}: leave it "
+            "out, and give 'LaneQPolicy' for lanes, 'MlpQPolicy' for mlp"
+        )
+    if _tree_names(source, "run", "num_envs") and config.run.num_envs != num_envs:
+        raise UserError(
+            f"config has run.num_envs={config.run.num_envs}, and env is {num_envs} of them: leave "
+            "it out, and give as many environments as are wanted"
+        )
+
+
+def table_of(schedule: RateSchedule) -> Table:
+    """The step sizes that ``learning_rate``, a function, gives.
+
+    Raises:
+        UserError: it cannot be called with the progress remaining, or gives no step size.
+    """
+    try:
+        table = Table.of(schedule, 1)
+    except Exception as error:
+        raise UserError(
+            f"learning_rate is a function that fails ({type(error).__name__}: {one_line(error)}): "
+            "it gets the progress remaining, from 1.0 to 0.0, and returns the step size"
+        ) from error
+    for value in table.values:
+        if not (math.isfinite(value) and value >= 0.0):
+            raise UserError(
+                f"learning_rate is a function that gives {value}: return a step size, at least 0"
+            )
+    return table
 
 
 def for_steps(config: Config, steps: Any, exploration_fraction: float | None) -> Config:
@@ -155,10 +197,11 @@ def for_steps(config: Config, steps: Any, exploration_fraction: float | None) ->
     Raises:
         UserError: ``steps`` is no number that a run can have.
     """
-    if not isinstance(steps, Real) or not math.isfinite(steps):
-        raise UserError(
-            f"learn(total_timesteps={shown(steps)}): give a number of decisions, such as 100_000"
-        )
+    given = f"total_timesteps={shown(steps)}"
+    try:
+        check_number("total_timesteps", steps)
+    except ValueError as error:
+        raise UserError(f"learn({given}): give a number of decisions, such as 100_000") from error
     steps = math.ceil(steps)
     if steps <= 0:
         # Nothing is played, as in SB3, and what is planned stays planned.
@@ -166,7 +209,10 @@ def for_steps(config: Config, steps: Any, exploration_fraction: float | None) ->
     tree: dict[str, dict[str, Any]] = {"run": {"steps": steps}}
     if exploration_fraction is not None:
         tree["exploration"] = {"epsilon_steps": max(1, round(exploration_fraction * steps))}
-    return from_dict(tree, config)
+    try:
+        return from_dict(tree, config)
+    except ConfigError as error:
+        raise UserError(in_names(str(error), {"run.steps": "total_timesteps"})) from error
 
 
 def network_settings(policy_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -182,19 +228,34 @@ def network_settings(policy_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
         raise UserError(
             f"policy_kwargs={shown(policy_kwargs)} must be a map of the network's settings"
         )
-    settings = dict(policy_kwargs)
+    # None is SB3's word for its default.
+    settings = {name: value for name, value in policy_kwargs.items() if value is not None}
+    if "net_arch" in settings and "hidden" in settings:
+        raise UserError(
+            f"policy_kwargs has net_arch={shown(settings['net_arch'])} and "
+            f"hidden={shown(settings['hidden'])}, two names of one setting: give one of them"
+        )
+    kinds = get_type_hints(NetworkConfig) | {"net_arch": list}
+    for name, value in settings.items():
+        if name not in {*known, "net_arch"}:
+            raise UserError(unknown_name("policy_kwargs", name, {*known, "net_arch"}))
+        many = list(value) if isinstance(value, list | tuple) else [value]
+        if name in ("net_arch", "hidden") and not all(map(is_whole, many)):
+            raise UserError(
+                f"{name}={shown(value)}: give the widths of the layers, such as [64, 64]"
+            )
+        if isinstance(value, str) and kinds[name] is not str:
+            raise UserError(f"{name}={shown(value)} is text: give it without quotes")
     if "net_arch" in settings:
         settings["hidden"] = settings.pop("net_arch")
-    for name in settings:
-        if name not in known:
-            raise UserError(unknown_name("policy_kwargs", name, {*known, "net_arch"}))
     return settings
 
 
 def check_others(
-    env: Any,
     device: Any,
     stats_window_size: Any,
+    tensorboard_log: Any,
+    verbose: Any,
     teacher: Any,
     teacher_score: Any,
     on_metrics: Any,
@@ -204,9 +265,11 @@ def check_others(
     Raises:
         UserError: one of another kind.
     """
-    if env is not None and not isinstance(env, (gym.Env, VecEnv, VectorEnv, str)):
+    if tensorboard_log is not None and (
+        not isinstance(tensorboard_log, str | Path) or not str(tensorboard_log)
+    ):
         raise UserError(
-            f"env={shown(env)} must be an environment, a vector environment or a registered name"
+            f"tensorboard_log={shown(tensorboard_log)} must be the path of a folder, or None"
         )
     if teacher is not None and not isinstance(teacher, Labeller):
         raise UserError(
@@ -219,6 +282,8 @@ def check_others(
     try:
         check_number("teacher_score", teacher_score)
         check_whole("stats_window_size", stats_window_size, 1, 10**9, "it counts episodes")
+        if not isinstance(verbose, bool):
+            check_whole("verbose", verbose, 0, 2, "1 prints lines of figures")
         torch.device("cpu" if device is None or str(device) == "auto" else device)
     except (ValueError, TypeError, RuntimeError) as error:
         raise UserError(one_line(error)) from error
@@ -238,7 +303,8 @@ def fraction_of(value: Any, config: Source) -> float | None:
         said = not isinstance(config, Mapping | None)
         said = said or _tree_names(config, "exploration", "epsilon_steps")
         return None if said else EXPLORATION_FRACTION
-    if not (isinstance(value, Real) and 0.0 <= float(value) <= 1.0):
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not (number and 0.0 <= float(value) <= 1.0):
         raise UserError(
             f"exploration_fraction={shown(value)} is a share of learn(total_timesteps); give a "
             "number from 0 to 1"
@@ -262,12 +328,46 @@ def _train_freq(value: Any) -> Any:
     return value
 
 
-def _in_argument_names(message: str, given: Mapping[str, Any]) -> str:
+def names_of(
+    arguments: Mapping[str, Any], policy_kwargs: Mapping[str, Any] | None
+) -> dict[str, str]:
+    """The settings that a user has given by other names, as ``section.key``, and these names.
+
+    Args:
+        arguments: those of the constructor; one that is None was not given.
+        policy_kwargs: settings of the network.
+    """
     by_other_names = {
         "learning_rate": ("learner", "learning_rate"),
         "exploration_final_eps": ("exploration", "epsilon_max"),
     }
-    for name, (section, key) in (KEYS | by_other_names).items():
-        if name in given:
-            message = message.replace(f"{section}.{key}", name)
-    return message
+    names = {
+        f"{section}.{key}": name
+        for name, (section, key) in (KEYS | by_other_names).items()
+        if arguments.get(name) is not None
+    }
+    for name in policy_kwargs or {}:
+        names["network.hidden" if name == "net_arch" else f"network.{name}"] = name
+    return names
+
+
+def in_names(message: str, names: Mapping[str, str]) -> str:
+    """``message`` with the settings called as in ``names``."""
+    return re.sub(
+        r"\b[a-z]+\.[a-z_]+\b", lambda found: names.get(found.group(), found.group()), message
+    )
+
+
+def check_callback(callback: Any) -> None:
+    """Check ``learn(callback=...)``.
+
+    Raises:
+        UserError: something else than SB3 takes.
+    """
+    is_list = isinstance(callback, list)
+    all_fit = all(isinstance(each, BaseCallback) for each in (callback if is_list else [callback]))
+    if not all_fit and (is_list or not (callback is None or callable(callback))):
+        raise UserError(
+            f"learn(callback={shown(callback)}): give a BaseCallback, a list of them, or a "
+            "function of (locals, globals)"
+        )

@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from tempest_agent.errors import UserError
+from tempest_agent.errors import UserError, brief
 
 from .spaces import action_space
 
@@ -75,16 +75,16 @@ class HybridForm(ActionForm):
             parts = dict(enumerate(space.spaces))
         else:
             raise UserError(
-                f"HybridDQN needs a discrete and a continuous action together, not {space}; give "
-                "Dict(Discrete, Box) or Tuple(Discrete, Box) (for Tempest action_type='hybrid'), "
-                "or use SB3's DQN for discrete and SAC for continuous actions"
+                f"HybridDQN needs a discrete and a continuous action together, not {brief(space)}; "
+                "give Dict(Discrete, Box) or Tuple(Discrete, Box) (for Tempest "
+                "action_type='hybrid'), or use SB3's DQN for discrete, SAC for continuous actions"
             )
         discrete = [key for key, part in parts.items() if isinstance(part, spaces.Discrete)]
         continuous = [key for key, part in parts.items() if isinstance(part, spaces.Box)]
         if len(parts) != 2 or len(discrete) != 1 or len(continuous) != 1:
             raise UserError(
-                f"the action space {space} must have exactly one Discrete and one Box part; wrap "
-                "the environment with an action that has"
+                f"the action space {brief(space)} must have exactly one Discrete and one Box part; "
+                "wrap the environment with an action that has"
             )
         self._named = isinstance(space, spaces.Dict)
         self._discrete, self._continuous = discrete[0], continuous[0]
@@ -93,8 +93,8 @@ class HybridForm(ActionForm):
         assert isinstance(axis, spaces.Box)
         if math.prod(axis.shape) != 1 or not axis.is_bounded():
             raise UserError(
-                f"the continuous action {axis} must be one number with finite bounds, such as "
-                "Box(-1, 1, (1,)); wrap the environment with one"
+                f"the continuous action {brief(axis)} must be one number with finite bounds, such "
+                "as Box(-1, 1, (1,)); wrap the environment with one"
             )
         if int(values.n) > MOST_VALUES:
             raise UserError(
@@ -103,8 +103,8 @@ class HybridForm(ActionForm):
             )
         if int(values.n) < 2:
             raise UserError(
-                f"the discrete action {values} leaves nothing to choose: use SB3's SAC on the "
-                "continuous part alone"
+                f"the discrete action {brief(values)} leaves nothing to choose: use SB3's SAC on "
+                "the continuous part alone"
             )
         self.num_pairs = int(values.n)
         self._values, self._axis = values, axis

@@ -16,13 +16,16 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.envs.api.action_spaces import HybridActions
-from tempest_agent.envs.api.vector_adapter import VectorEnvAdapter
-from tempest_agent.errors import UserError
+from tempest_agent.envs.api.vector_adapter import VectorEnvAdapter, require_rewards
+from tempest_agent.errors import UserError, brief, one_line
 
 from .action_forms import FINE, form_of
 from .interface import Step
 from .spaces import action_space, observation_space
 from .tempest_games import TEMPEST_LAYOUT, ZAP_LEGAL_FEATURE
+
+_COLLECTORS = ("stable_baselines3.", "gymnasium.vector.")
+"""Modules that put together what single environments give."""
 
 
 def layout_of(observation: spaces.Space[Any], action: spaces.Space[Any]) -> Layout:
@@ -33,8 +36,8 @@ def layout_of(observation: spaces.Space[Any], action: spaces.Space[Any]) -> Layo
     """
     if not isinstance(observation, spaces.Box):
         raise UserError(
-            f"HybridDQN needs a Box of numbers to observe, not {observation}; wrap the environment "
-            "in gymnasium.wrappers.FlattenObservation"
+            f"HybridDQN needs a Box of numbers to observe, not {brief(observation)}; wrap the "
+            "environment in gymnasium.wrappers.FlattenObservation"
         )
     if observation == observation_space(TEMPEST_LAYOUT) and (
         action in (action_space(), HybridActions().space)
@@ -42,11 +45,13 @@ def layout_of(observation: spaces.Space[Any], action: spaces.Space[Any]) -> Layo
         return TEMPEST_LAYOUT
     if action == action_space():
         raise UserError(
-            f"three numbers as an action, {action}, are understood only for Tempest's features; "
-            "make the environment with action_type='hybrid'"
+            f"three numbers as an action, {brief(action)}, are understood only for Tempest's "
+            "features; make the environment with action_type='hybrid'"
         )
     if not math.prod(observation.shape):
-        raise UserError(f"the observation {observation} has no numbers: there is nothing to see")
+        raise UserError(
+            f"the observation {brief(observation)} has no numbers: there is nothing to see"
+        )
     exact = observation.dtype in (np.uint8, np.float16)
     return Layout(
         num_features=math.prod(observation.shape),
@@ -122,7 +127,7 @@ class EnvGames:
         position = spin / self.layout.counts
         batched = isinstance(self.env, VectorEnvAdapter)
         actions = (self._form.batch if batched else self._form.each)(buttons, position)
-        observation, reward, done, infos = self.env.step(actions)
+        observation, reward, done, infos = self._stepped(actions)
         done = np.asarray(done, np.bool_)
         # All is looked at before anything is kept: what the replay holds stays sound.
         stored_reward = _numbers(np.asarray(reward), "float32", "reward")
@@ -155,6 +160,28 @@ class EnvGames:
             final_codes=final,
             final_zap_legal=self._legal(final),
         )
+
+    def _stepped(self, actions: Any) -> Any:
+        """What the environments say to ``actions``.
+
+        Raises:
+            UserError: not one reward each, or what SB3 and Gymnasium cannot put together.
+        """
+        try:
+            observation, reward, done, infos = self.env.step(actions)
+        except (TypeError, ValueError) as error:
+            trace = error.__traceback__
+            while trace is not None and trace.tb_next is not None:
+                trace = trace.tb_next
+            module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__"))
+            if not module.startswith(_COLLECTORS):
+                raise  # A fault inside of the environment is its own.
+            raise UserError(
+                f"an environment's step() gave what does not fit ({one_line(error)}): give one "
+                "number as the reward, and an observation of its space"
+            ) from error
+        require_rewards(reward, self.num_games)
+        return observation, reward, done, infos
 
     def state_dict(self) -> dict[str, Any]:
         """The present observations: where a return must end if the games are not gone on with."""

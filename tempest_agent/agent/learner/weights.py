@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from tempest_agent.envs.messages import shown
 from tempest_agent.errors import UserError, one_line
 
 from .learner import Learner
@@ -45,7 +46,7 @@ def put_parameters(learner: Learner, given: Mapping[str, Any], exact_match: bool
     missing = known - given.keys() if exact_match else set[str]()
     if given.keys() - known or missing or not given.keys() & set(NETWORKS):
         raise UserError(
-            f"parameters {sorted(map(str, given))}: {', '.join(sorted(known))} are needed "
+            f"parameters {shown(list(given))}: {', '.join(sorted(known))} are needed "
             "(with exact_match=False at least one network)"
         )
     own = learner.state_dict()

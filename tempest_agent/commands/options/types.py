@@ -95,10 +95,12 @@ class BonusLife(_ParamType):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> int | str:
-        text = str(value).replace(",", "").replace("_", "").lower()
+        text = str(value).lower()
         if text in ("none", "0"):
             return "none"
-        points = {str(each): each for each in self.POINTS}
+        points = {
+            text: each for each in self.POINTS for text in (f"{each}", f"{each:_}", f"{each:,}")
+        }
         if text in points:
             return points[text]
         hint = f"; did you mean {text}0000?" if text in tuple("1234567") else ""

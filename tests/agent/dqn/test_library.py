@@ -273,6 +273,37 @@ def test_a_configuration_says_what_arguments_do_not() -> None:
         ({"train_freq": "4x", "gradient_steps": -1}, "4x"),
         ({"buffer_size": 10**5000}, "^buffer_size=<a whole number of about 5,001 digits>"),
         ({"env": 5}, "^env=5 must be an environment"),
+        ({"env": "nope"}, r"^env='nope' cannot be made .*nope"),
+        ({"env": "nomod:Nope-v0"}, "^env='nomod:Nope-v0' cannot be made"),
+        ({"tensorboard_log": 5}, "^tensorboard_log=5 must be the path of a folder"),
+        ({"tensorboard_log": ""}, "^tensorboard_log=''"),
+        ({"verbose": "a"}, "^verbose='a': a whole number from 0 to 2"),
+        ({"verbose": 3}, "^verbose=3"),
+        ({"exploration_fraction": True}, "^exploration_fraction=True"),
+        ({"learning_rate": lambda: 1}, "^learning_rate is a function that fails .TypeError"),
+        ({"learning_rate": lambda _: "x"}, "^learning_rate is a function that fails .ValueError"),
+        ({"learning_rate": lambda left: left - 0.5}, "^learning_rate is a function that gives -0"),
+        ({"learning_rate": lambda _: float("nan")}, "^learning_rate is a function that gives nan"),
+        ({"learning_rate": "lin_3e-4"}, "^learning_rate='lin_3e-4' is text"),
+        ({"gamma": "0.9"}, "^gamma='0.9' is text"),
+        ({"train_freq": ("4", "step")}, "^train_freq='4' is text"),
+        ({"gradient_steps": 10**10}, "^gradient_steps=10000000000 is out of range.*100000"),
+        ({"policy_kwargs": {"net_arch": [10**12]}}, r"most is taken by net_arch=\[10{12}\]"),
+        (
+            {"policy_kwargs": {"net_arch": [10**5] * 99}},
+            r"by net_arch=\[[10, ]{,116}\.\.\.: set it lower",
+        ),
+        ({"policy_kwargs": {"net_arch": "64"}}, r"^net_arch='64': give the widths"),
+        ({"policy_kwargs": {"net_arch": [64, "64"]}}, r"^net_arch=\[64, '64'\]: give the widths"),
+        ({"policy_kwargs": {"net_arch": {"qf": [64]}}}, "^net_arch={'qf': .64.}: give the widths"),
+        ({"policy_kwargs": {"hidden": True}}, "^hidden=True: give the widths"),
+        ({"policy_kwargs": {"net_arch": [0]}}, "^net_arch=0 is out of range"),
+        ({"policy_kwargs": {"net_arch": []}}, r"^net_arch=\[\] is empty"),
+        ({"policy_kwargs": {"net_arch": [8], "hidden": [9]}}, "two names of one setting"),
+        ({"policy_kwargs": {"spinner_knots": "9"}}, "^spinner_knots='9' is text"),
+        ({"policy_kwargs": {"spinner_knots": 1}}, "^spinner_knots=1 is out of range"),
+        ({"config": {"network": {"encoder": "lanes"}}}, "network.encoder=lanes.*'LaneQPolicy'"),
+        ({"config": {"run": {"num_envs": 64}}}, "^config has run.num_envs=64, and env is 8"),
     ],
 )
 def test_wrong_arguments_are_named(changes: dict[str, Any], words: str) -> None:
@@ -296,6 +327,37 @@ def test_what_does_not_go_together_is_said(policy: Any, env: Any, words: str) ->
     with pytest.raises(UserError, match=words) as caught:
         HybridDQN(policy, env)
     assert "\n" not in str(caught.value)
+
+
+def test_what_says_the_same_twice_is_fine(tmp_path: Path) -> None:
+    agent = model(
+        config={"network": {"encoder": "mlp"}, "run": {"num_envs": 8}}, tensorboard_log=tmp_path,
+        verbose=False, policy_kwargs={"net_arch": None}, learning_rate=lambda left: 1.0 - left,
+    )  # fmt: skip
+    assert agent.config.network.hidden == Config().network.hidden
+    assert agent.config.learner.learning_rate == 1.0  # It rises to that.
+    assert model(policy_kwargs={"net_arch": 16}).config.network.hidden == (16,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"total_timesteps": True}, r"^learn\(total_timesteps=True\): give a number of decisions"),
+        ({"total_timesteps": 10**30}, "^total_timesteps=10{30} is out of range"),
+        ({"total_timesteps": 8, "callback": 5}, r"^learn\(callback=5\): give a BaseCallback"),
+        ({"total_timesteps": 8, "callback": [5]}, r"^learn\(callback=\[5\]\)"),
+    ],
+)
+def test_wrong_arguments_of_learn_are_named(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        model(policy_kwargs={"net_arch": [8]}).learn(**arguments)
+
+
+def test_environments_that_are_none_cannot_be_put_in() -> None:
+    agent = model(policy_kwargs={"net_arch": [8]})
+    for env in (5, "nope"):
+        with pytest.raises(UserError, match=f"^env={env!r}"):
+            agent.set_env(env)
 
 
 def test_a_policy_may_be_a_class_and_the_environment_single() -> None:

@@ -433,6 +433,55 @@ def test_numbers_that_are_none_never_reach_the_replay(fault: dict[str, float], w
     assert agent.replay.filled > 2
 
 
+class Rewards(TargetGame):
+    """Gives a reward of several numbers, or of none."""
+
+    def __init__(self, reward: Any) -> None:
+        super().__init__()
+        self.reward = reward
+
+    def step(self, action: Any) -> Any:
+        observation, _, *rest = super().step(action)
+        return observation, self.reward, *rest
+
+
+@pytest.mark.parametrize("reward", [np.ones(2), [1.0, 2.0], "x", None], ids=str)
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda make: make(),
+        lambda make: DummyVecEnv([make] * 2),
+        lambda make: SyncVectorEnv([make] * 2, autoreset_mode="SameStep"),
+    ],
+    ids=["single", "stable-baselines", "gymnasium"],
+)
+def test_rewards_that_are_no_number_are_said_so(made: Any, reward: Any) -> None:
+    agent = HybridDQN("MlpQPolicy", made(lambda: Rewards(reward)), **QUICK)
+    with pytest.raises(UserError, match=r"one number|no finite") as caught:
+        agent.learn(40)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_column_of_rewards_is_refused() -> None:
+    class Column(DummyVecEnv):
+        def step_wait(self) -> Any:
+            observation, reward, *rest = super().step_wait()
+            return observation, reward[:, None], *rest
+
+    agent = HybridDQN("MlpQPolicy", Column([TargetGame] * 2), **QUICK)
+    with pytest.raises(UserError, match=r"shape \(2, 1\), and \(2,\) is needed"):
+        agent.learn(40)
+
+
+def test_a_fault_inside_of_an_environment_stays_what_it_is() -> None:
+    class Faulty(TargetGame):
+        def step(self, action: Any) -> Any:
+            raise ValueError("its own")
+
+    with pytest.raises(ValueError, match="its own"):
+        HybridDQN("MlpQPolicy", Faulty(), **QUICK).learn(40)
+
+
 def test_features_that_were_scaled_again_are_refused() -> None:
     env = VecNormalize(VectorEnvAdapter(TempestVectorEnv(2, autoreset_mode="SameStep")))
     agent = HybridDQN("LaneQPolicy", env, **SMALL)

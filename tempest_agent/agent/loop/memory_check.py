@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 
 from tempest_agent.agent.replay.buffer import ReplayBuffer
@@ -10,6 +11,7 @@ from tempest_agent.envs.engine.hybrid_controls import BUTTON_PAIRS
 from tempest_agent.envs.engine.saved_states import SAVED_SIZE
 from tempest_agent.envs.features.layout import NUM_FEATURES
 from tempest_agent.envs.free_memory import too_large
+from tempest_agent.envs.messages import shown
 from tempest_agent.errors import UserError
 
 BYTES_PER_PARAMETER = 6 * 4
@@ -21,24 +23,11 @@ LANE_FEATURES = 16
 
 def needed_memory(config: Config) -> dict[str, int]:
     """Bytes that a run takes at least, by what takes them, named by the setting to lower."""
-    network, learner, replay, run = config.network, config.learner, config.replay, config.run
-    outputs = BUTTON_PAIRS * network.spinner_knots
-    if network.encoder == "mlp":
-        widths = [NUM_FEATURES, *network.hidden, outputs]
-        width_setting, widest = "network.hidden", str(list(network.hidden))
-    else:
-        widths = [network.lane_width, network.lane_width, outputs]
-        width_setting, widest = "network.lane_width", str(network.lane_width)
-    parameters = sum(one * other for one, other in pairwise(widths))
-    lanes = LANE_FEATURES if network.encoder == "lanes" else 1
-    # Each row and its successor: codes of all, and activations of one micro-batch.
-    micro_batch = -(-learner.batch_size // learner.gradient_accumulation_steps)
-    rows = 2 * NUM_FEATURES * learner.batch_size + 4 * lanes * sum(widths) * micro_batch
+    replay, run = config.replay, config.run
     row_bytes = ReplayBuffer.bytes_per_row(NUM_FEATURES, replay.prioritised)
     return {
         f"replay.capacity={replay.capacity}": replay.capacity * row_bytes,
-        f"{width_setting}={widest}": parameters * BYTES_PER_PARAMETER,
-        f"learner.batch_size={learner.batch_size}": rows,
+        **_network_memory(config, NUM_FEATURES, BUTTON_PAIRS),
         # Autoreset keeps the end of each game's last episode as well.
         f"run.num_envs={run.num_envs}": 2 * run.num_envs * (SAVED_SIZE + NUM_FEATURES),
         f"teacher.score_games={config.teacher.score_games}": (
@@ -47,10 +36,39 @@ def needed_memory(config: Config) -> dict[str, int]:
     }
 
 
+def _network_memory(config: Config, features: int, pairs: int) -> dict[str, int]:
+    """What of ``needed_memory`` the network takes, and one update of it."""
+    network, learner = config.network, config.learner
+    outputs = pairs * network.spinner_knots
+    if network.encoder == "mlp":
+        widths = [features, *network.hidden, outputs]
+        width_setting, widest = "network.hidden", shown(list(network.hidden))
+    else:
+        widths = [network.lane_width, network.lane_width, outputs]
+        width_setting, widest = "network.lane_width", str(network.lane_width)
+    parameters = sum(one * other for one, other in pairwise(widths))
+    lanes = LANE_FEATURES if network.encoder == "lanes" else 1
+    # Each row and its successor: codes of all, and activations of one micro-batch.
+    micro_batch = -(-learner.batch_size // learner.gradient_accumulation_steps)
+    rows = 2 * features * learner.batch_size + 4 * lanes * sum(widths) * micro_batch
+    return {
+        f"{width_setting}={widest}": parameters * BYTES_PER_PARAMETER,
+        f"learner.batch_size={learner.batch_size}": rows,
+    }
+
+
 def require_memory(config: Config) -> None:
     """``UserError`` for a run that cannot fit, naming the setting that takes most."""
-    parts = needed_memory(config)
+    _require("the run", needed_memory(config))
+
+
+def require_network(config: Config, features: int, pairs: int) -> None:
+    """``UserError`` for a network, of observations of ``features`` numbers, that cannot fit."""
+    _require("the network", _network_memory(config, features, pairs))
+
+
+def _require(what: str, parts: Mapping[str, int]) -> None:
     problem = too_large(sum(parts.values()))
     if problem is not None:
         most = max(parts, key=lambda name: parts[name])
-        raise UserError(f"the run {problem}; most is taken by {most}: set it lower")
+        raise UserError(f"{what} {problem}; most is taken by {most}: set it lower")
