@@ -100,7 +100,6 @@ def test_a_machine_that_is_lost_takes_its_actors_and_the_run_goes_on(
 ) -> None:
     ray.shutdown()
     # The head asks more often than every 3 seconds whether its machines are alive.
-    monkeypatch.setenv("RAY_health_check_initial_delay_ms", "0")
     monkeypatch.setenv("RAY_health_check_period_ms", "500")
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     try:
