@@ -67,8 +67,10 @@ def content(folder: Path) -> dict[str, bytes]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a complete run ``one`` of 4,000 decisions, checkpoints at 2,000 and 4,000."""
     folder = tmp_path_factory.mktemp("finished")
-    command = [*TRAIN, "--config", "smoke", "--run-dir", "one"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=280)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        command = ["train", "--eval-games", "0", "--config", "smoke", "--run-dir", "one"]
+        assert CliRunner().invoke(cli, command).exit_code == 0
     return folder
 
 
