@@ -121,14 +121,14 @@ def test_train(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_fastest_takes_turns_and_leaves_the_first_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1000))
-    monkeypatch.setattr(bench_env, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     monkeypatch.setattr(timing, "REPETITIONS", 2)
     order: list[str] = []
 
     def prepare(name: str) -> Any:
         return lambda: lambda: order.append(name)
 
-    assert bench_env.fastest(prepare("a"), prepare("b")) == [1, 1]
+    assert timing.fastest(prepare("a"), prepare("b")) == [1, 1]
     assert order == ["a", "b"] * 3
 
 
@@ -137,9 +137,9 @@ def test_a_pair_is_judged_by_its_own_ratio(monkeypatch: pytest.MonkeyPatch) -> N
     seconds = [(900, 900), (4, 2), (300, 100), (5, 2), (40, 2)]
     now = [0]
     flat = iter([each for pair in seconds for each in pair])
-    monkeypatch.setattr(bench_env, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: now[0]))
 
     def prepare() -> Any:
         return lambda: now.__setitem__(0, now[0] + next(flat))
 
-    assert bench_env.paired(4, (prepare, prepare)) == [(2.75 * 2, 2)]
+    assert timing.paired(4, (prepare, prepare)) == [(2.75 * 2, 2)]

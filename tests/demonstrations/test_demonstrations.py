@@ -375,7 +375,7 @@ def _blank(count: int) -> Rows:
 
 def test_too_few_decisions_are_refused() -> None:
     replay = ReplayBuffer(1000, 20, NUM_FEATURES, n_steps=3, gamma=0.5)
-    with pytest.raises(UserError, match=r"hold 5 decisions.*20 games"):
+    with pytest.raises(UserError, match=r"provide 5 decisions.*20 games"):
         prefill(replay, [made_up(5, 0, [], True)], GameConfig(), 500)
 
 
