@@ -34,8 +34,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tempest_agent.actors.messages import Chunk, Order, Part
-from tempest_agent.actors.ray_executor import RayEngine
+from tempest_agent.actors.messages import ActorShare, Chunk, Order
+from tempest_agent.actors.ray_executor import RayExecutor
 from tempest_agent.actors.remote_games import RemoteGames
 from tempest_agent.actors.snapshot import Snapshot
 from tempest_agent.agent.collect.collector import Collector
@@ -62,7 +62,7 @@ class SleepingPlayer:
     The score of a row is its actor's incarnation.
     """
 
-    def __init__(self, games: int, cost: float, part: Part) -> None:
+    def __init__(self, games: int, cost: float, part: ActorShare) -> None:
         self.part, self.games, self.cost = part, games, cost
         self.played = 0
         self.noise = np.random.default_rng(part.actor).integers(
@@ -111,7 +111,7 @@ class Ingest:
         self.config = config = _config(actors, games, arguments.chunk_steps)
         num_envs = config.run.num_envs
         sleeping = partial(SleepingPlayer, games, arguments.cost_us * 1e-6)
-        self.remote = RemoteGames(config, RayEngine, None if arguments.real else sleeping)
+        self.remote = RemoteGames(config, RayExecutor, None if arguments.real else sleeping)
         self.learner = Learner(TEMPEST_LAYOUT, config, torch.device("cpu"))
         drivers = Drivers(num_envs, config.teacher, config.exploration, 1, TEMPEST_LAYOUT)
         replay = make_replay(config, TEMPEST_LAYOUT, num_envs, 1, torch.device("cpu"))
@@ -155,7 +155,7 @@ def scaling(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """One line per number of actors."""
     lines = []
     # One cluster for all lines; the engines of the lines find it.
-    cluster = RayEngine(partial(SleepingPlayer, arguments.games, 0.0))
+    cluster = RayExecutor(partial(SleepingPlayer, arguments.games, 0.0))
     for actors in arguments.actors:
         ingest = Ingest(actors, arguments)
         figures = ingest.measure(arguments.seconds)

@@ -1,7 +1,7 @@
 """Atari's Tempest (1981) as a Gymnasium environment, its teacher and a learning agent.
 
 Importing the package registers ``Tempest-v0``; it imports neither torch nor the compiled rules.
-``HybridDQN`` and its policies are imported when they are first asked for.
+``HybridDQN`` and its policies are imported on first use.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
 if not Path(__file__).with_name("envs").is_dir() and (_CHECKOUT / "envs").is_dir():
-    # In a checkout some folders of the package lie beside this one (see pyproject.toml), and a
-    # Python that is started there finds this one before the installed package.
+    # In a checkout some folders of the package are next to this one (see pyproject.toml), and a
+    # Python started there finds this one before the installed package.
     __path__.append(str(_CHECKOUT))
 
 from tempest_agent.envs.messages import shown  # noqa: E402

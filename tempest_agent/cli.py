@@ -1,8 +1,7 @@
 """The command ``tempest-agent``.
 
-Exit codes: 0 fine, 2 the user's mistake (one line on stderr), 1 a fault of this program, 130
-ended by Ctrl-C, 141 nobody reads the output any more (both are what shells say then).  Results go
-to stdout, everything else to stderr.
+Exit codes: 0 success, 2 a mistake of the user (one line on stderr), 1 a bug of this program, 130
+Ctrl-C, 141 broken pipe (both as in shells).  Results go to stdout, everything else to stderr.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from typing import Any
 import click
 
 from tempest_agent.console.lost_output import drop_lost_output
-from tempest_agent.errors import LONGEST_MESSAGE, UserError, one_line, printable, unknown_name
+from tempest_agent.envs.messages import printable
+from tempest_agent.errors import LONGEST_MESSAGE, UserError, one_line, unknown_name
 from tempest_agent.files.system_errors import (
     FOLDER_IS_GONE,
     current_folder_is_gone,
@@ -33,13 +33,13 @@ EXIT_INTERRUPTED = 130
 EXIT_UNREAD = 141
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM)
-"""System errors of a full disk, or of a folder of somebody else."""
+"""System errors of a full disk, or of a folder without permission."""
 
 FAILING = (errno.EIO, errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENODEV, errno.ESTALE)
-"""Others that are no fault of the program, whether or not they say which file it was."""
+"""Other errors that are no bug of the program, with or without a file name."""
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
-    "train": ("train", "train", "Train an agent, or go on with a run (--resume)."),
+    "train": ("train", "train", "Train an agent, or resume a run (--resume)."),
     "play": ("play", "play", "Watch or film a game, or play one yourself."),
     "eval": ("evaluate", "evaluate", "Score a policy over a fixed set of games."),
     "sweep": ("sweep", "sweep", "Train variants of a configuration and compare them."),
@@ -47,18 +47,18 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "plot": ("plot", "plot", "Draw the curves of runs: score, values, loss, deaths."),
     "verify": ("verify", "verify", "Compare the simulator with recordings of the machine."),
     "record": ("record", "record", "Record your own machine (MAME and ROMs) for verify."),
-    "diagnose": ("diagnose", "diagnose", "Say what ails a training run, and what to change."),
-    "study": ("study", "study", "Make the runs of a study, with its figure and table."),
-    "bench": ("bench", "bench", "Measure speed, as ratios where there is a baseline."),
+    "diagnose": ("diagnose", "diagnose", "Diagnose a training run: symptoms, causes, fixes."),
+    "study": ("study", "study", "Train the runs of a study, with its figure and table."),
+    "bench": ("bench", "bench", "Measure speed, as ratios if there is a baseline."),
 }
-"""Command -> module in ``tempest_agent.commands``, function in it, and what it does.
+"""Command -> module in ``tempest_agent.commands``, function in it, and its help.
 
-The modules are imported when their command runs: ``--help`` needs no torch.
+The modules are imported when their command runs, so that ``--help`` does not import torch.
 """
 
 
-class _Unread(Exception):  # noqa: N818  (nobody's error)
-    """A pipe is broken: ``BrokenPipeError`` itself would not get past click, which exits with 1."""
+class _Unread(Exception):  # noqa: N818  (not an error)
+    """A broken pipe: click would exit with 1 on ``BrokenPipeError`` itself."""
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def _past_click() -> Iterator[None]:
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported on use, and which turns errors into exit codes."""
+    """A group that imports its commands on use and turns errors into exit codes."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -97,9 +97,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if (
-            current_folder_is_gone()
-        ):  # Where torch's libraries end the process with their own words.
+        if current_folder_is_gone():  # Torch's libraries would end the process.
             raise UserError(FOLDER_IS_GONE)
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             raise UserError(unknown_name("command", args[0], COMMANDS))
@@ -121,7 +119,7 @@ class LazyGroup(click.Group):
         except (click.Abort, KeyboardInterrupt):
             code = _complain("interrupted", EXIT_INTERRUPTED)
         except (_Unread, BrokenPipeError) as error:
-            # The reader went away: there is nobody to tell.
+            # The reader is gone: there is nobody to notify.
             code = EXIT_UNREAD if drop_lost_output() else _unexpected(error)
         except Exception as error:
             code = _unexpected(error)
@@ -129,7 +127,7 @@ class LazyGroup(click.Group):
 
 
 def _unexpected(error: Exception) -> int:
-    """Tell about an error that no code foresaw, and return its exit code."""
+    """Report an error that no other code handles, and return its exit code."""
     if isinstance(error, OSError) and error.errno in FULL:
         what = f" {error.filename}" if error.filename else ""
         advice = "free some space, or use another folder"
@@ -145,9 +143,9 @@ def _unexpected(error: Exception) -> int:
 
 
 def _open_closed_streams() -> None:
-    """Send output and errors nowhere where the caller closed them (``2>&-``).
+    """Redirect output and errors to nowhere if the caller closed them (``2>&-``).
 
-    Else the next file to be opened would take their number, and get what libraries print.
+    Otherwise the next opened file would get their number, and what libraries print.
     """
     for number, name in ((1, "stdout"), (2, "stderr")):
         if getattr(sys, name) is None:
@@ -160,13 +158,13 @@ def _open_closed_streams() -> None:
 
 def _complain(message: str, code: int) -> int:
     message = printable(message, LONGEST_MESSAGE)
-    with suppress(OSError):  # Such as a full disk that stderr goes to: the code must still be told.
+    with suppress(OSError):  # stderr may be on a full disk; the exit code must still be returned.
         click.echo(f"tempest-agent: {message}", err=True)
     return code
 
 
 def _one_line(error: click.ClickException) -> str:
-    """A click error as one line that says where help is."""
+    """Return a click error as one line that says where help is."""
     message = " ".join(error.format_message().split())
     context = getattr(error, "ctx", None)
     where = f" (see {context.command_path} --help)" if context is not None else ""
@@ -176,11 +174,11 @@ def _one_line(error: click.ClickException) -> str:
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(metadata.version("tempest-agent"), prog_name="tempest-agent")
 def cli() -> None:
-    """Atari's Tempest as an environment, its teacher, and an agent that learns from it."""
+    """Atari's Tempest as an environment, a teacher, and an agent that learns from it."""
 
 
 def main() -> None:
-    """Entry point of the console script."""
+    """Run the command line: the entry point of the console script."""
     cli(prog_name="tempest-agent")
 
 

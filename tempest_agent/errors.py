@@ -1,12 +1,10 @@
-"""The one exception for mistakes of the user, and the words that help to repair them."""
+"""``UserError``, the exception for mistakes of the user, and texts that help to fix them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from tempest_agent.envs.messages import nearest, printable, shown
-
-__all__ = ["UserError", "brief", "nearest", "one_line", "printable", "shown", "unknown_name"]
 
 LONGEST_MESSAGE = 2_000
 LONGEST_CAUSE = 500
@@ -17,8 +15,8 @@ class UserError(Exception):
     """A wrong value, file or setting given by the user.
 
     The commands print its message as one line on stderr and exit with code 2.  The message names
-    the value, the likely mistake and the fix.  It is printable and has an end, also where it quotes
-    the name or the content of somebody else's file.
+    the value, the likely mistake and the fix; it is printable and bounded, even if it quotes names
+    or contents of foreign files.
     """
 
     def __init__(self, message: str) -> None:
@@ -26,24 +24,29 @@ class UserError(Exception):
 
 
 def one_line(error: BaseException) -> str:
-    """What ``error`` says in one line; its type where it says nothing."""
+    """Return the message of ``error`` on one line; its type if there is none."""
     return printable(str(error), LONGEST_CAUSE) or type(error).__name__
 
 
+def suggestion(name: object, known: Iterable[str], likeness: float = 0.5) -> str:
+    """Return "did you mean 'X'?" for the member of ``known`` nearest to ``name``, or ""."""
+    guess = nearest(name, known, likeness)
+    return f"did you mean {shown(guess)}?" if guess else ""
+
+
 def brief(value: object) -> str:
-    """What ``value``, such as a space, says of itself, in one line with an end."""
+    """Return the text of ``value``, such as a space, on one bounded line."""
     return printable(str(value), LONGEST_QUOTE)
 
 
 def unknown_name(what: str, name: object, known: Iterable[str]) -> str:
-    """One line for an unknown ``name``: the nearest known one, or all of them.
+    """Return one line for an unknown ``name``: the nearest known one, and all of them.
 
     >>> unknown_name("policy", "exprt", ["expert", "random"])
     "unknown policy 'exprt': did you mean 'expert'? (known: expert, random)"
     """
     names = sorted(known)
-    guess = nearest(name, names)
-    known_names = ", ".join(names)
-    if guess is None:
-        return f"unknown {what} {shown(name)}: use one of {known_names}"
-    return f"unknown {what} {shown(name)}: did you mean {shown(guess)}? (known: {known_names})"
+    near, listed = suggestion(name, names), ", ".join(names)
+    return f"unknown {what} {shown(name)}: " + (
+        f"{near} (known: {listed})" if near else f"use one of {listed}"
+    )

@@ -1,4 +1,4 @@
-"""Decisions of an actor's games as the columns of a chunk, and the decisions of all actors back."""
+"""Convert steps of an actor's games to columns of a chunk, and merge the chunks of all actors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.collect.source import Played
 from tempest_agent.agent.games.interface import Step
-from tempest_agent.agent.replay.buffer import Rows
+from tempest_agent.agent.replay.rows import Rows
 
 from .messages import Chunk, Columns
 
@@ -19,21 +19,21 @@ ROWS = (
     "driver", "label_spin", "label_buttons", "labelled",
 )  # fmt: skip
 STEP = ("game_over", "score", "ticks", "level", "death_cause")
-"""What a step tells besides its row."""
+"""What a step reports besides its row."""
 OWN = ("own_spin", "own_buttons")
 FINAL = ("final_codes", "final_zap_legal")
-"""Needed only where a game was cut, so they travel for those decisions alone."""
+"""Needed only where a game was truncated, so they are sent for those steps alone."""
 LEVELS = "levels"
 
 
 def columns_of(
     played: Sequence[Played], levels: Sequence[NDArray[np.int64]]
 ) -> dict[str, NDArray[Any]]:
-    """T decisions of n games as columns ``(T, n, ...)``.
+    """Stack T steps of n games into columns ``(T, n, ...)``.
 
     Args:
-        played: the decisions, one after the other.
-        levels: on which the games were after each of them; empty if there are none.
+        played: the steps, one after the other.
+        levels: of the games after each step; empty if there are none.
     """
     columns = {name: np.stack([getattr(each.rows, name) for each in played]) for name in ROWS}
     columns |= {name: np.stack([getattr(each, name) for each in played]) for name in OWN}
@@ -48,7 +48,7 @@ def columns_of(
 def last_of(
     played: Sequence[Played], codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
-    """What a chunk holds once: where its games stand now, and where those that were cut ended."""
+    """Return what a chunk holds once: the games' states now, and the ends of truncated games."""
     cut = np.argwhere([each.step.truncated & ~each.step.terminated for each in played])
     last = {"codes": codes.copy(), "zap_legal": zap_legal.copy(), "cut": cut}
     for name in FINAL:
@@ -57,11 +57,11 @@ def last_of(
     return last
 
 
-class Stretch:
-    """T decisions of all N games, put together from the chunks of all actors.
+class MergedChunks:
+    """T steps of all N games, merged from the chunks of all actors.
 
     Args:
-        chunks: one per actor, in their order; game i is actor ``i % actors``'s.
+        chunks: one per actor, in order; game i is played by actor ``i % actors``.
     """
 
     def __init__(self, chunks: Sequence[Chunk]) -> None:
@@ -77,7 +77,7 @@ class Stretch:
         self._no_codes = np.zeros_like(self._last["codes"])
 
     def played(self, t: int) -> Played:
-        """Decision ``t`` of every game, from 0."""
+        """Return step ``t`` of every game, from 0."""
         columns = {name: column[t] for name, column in self._columns.items()}
         final = self._final(t)
         rows = Rows(**{name: columns[name] for name in ROWS}, **final)
@@ -95,19 +95,19 @@ class Stretch:
         return dict(zip(FINAL, (codes, zap_legal), strict=True))
 
     def seen(self, t: int) -> tuple[NDArray[np.int8], NDArray[np.bool_]]:
-        """Codes ``(N, F)`` and legal zaps ``(N,)`` before decision ``t``; T is after the last."""
+        """Return codes ``(N, F)`` and legal zaps ``(N,)`` before step ``t``, or after the last."""
         if t == self.steps:
             return self._last["codes"], self._last["zap_legal"]
         return self._columns["codes"][t], self._columns["zap_legal"][t]
 
     def levels(self, t: int) -> NDArray[np.int64] | None:
-        """Levels ``(N,)`` of the games after decision ``t``; None where there are none."""
+        """Return the levels ``(N,)`` of the games after step ``t``; None if there are none."""
         levels = self._columns.get(LEVELS)
         return None if levels is None else levels[t]
 
 
 def _merged(parts: Sequence[Columns], axis: int) -> Columns:
-    """One set of columns from those of each actor, whose games are every so many along ``axis``."""
+    """Interleave the columns of all actors, whose games alternate along ``axis``."""
     if len(parts) == 1:
         return parts[0]
     games = sum(part["codes"].shape[axis] for part in parts)

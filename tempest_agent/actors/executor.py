@@ -1,7 +1,7 @@
-"""Where actors run.  An engine starts them, brings orders to them and chunks back.
+"""Where actors run: an executor starts them, sends them orders and returns their chunks.
 
-It knows nothing about games or learning, and decides nothing: who is begun anew, and what counts,
-is ``ActorPool``'s business.
+It knows nothing about games or learning, and decides nothing: ``ActorPool`` decides who is
+restarted and what counts.
 """
 
 from __future__ import annotations
@@ -11,38 +11,38 @@ from typing import Any, Protocol
 
 from tempest_agent.errors import UserError
 
-from .messages import Chunk, Order, Part
+from .messages import ActorShare, Chunk, Order
 from .snapshot import Snapshot
 
 Handle = Any
-"""A snapshot in the engine's store."""
+"""A snapshot in the executor's store."""
 Worker = Hashable
 """A running actor."""
 Ticket = Hashable
-"""An order that an actor has been given."""
+"""An order that was sent to an actor."""
 
 
 class Player(Protocol):
     """What runs inside an actor."""
 
     def play(self, order: Order, snapshot: Snapshot) -> Chunk:
-        """Play ``order.steps`` decisions of every game with the weights of ``snapshot``.
+        """Play ``order.steps`` steps of every game with the weights of ``snapshot``.
 
-        It is called once per order number: ``Host`` answers repeated ones.
+        Called once per order number: ``Host`` answers repeated orders.
         """
 
 
-MakePlayer = Callable[[Part], Player]
-"""Builds a player where it will play; it is sent there, so it must be picklable."""
+MakePlayer = Callable[[ActorShare], Player]
+"""Builds a player in the actor's process; it is sent there, so it must be picklable."""
 
 
 class ActorLostError(Exception):
-    """An actor has failed or vanished, and all it was told to do with it.
+    """An actor has failed or vanished, and its orders are lost with it.
 
     Args:
         reason: one line.
-        details: the original traceback where there is one, else all that is known.
-        mistake: what the user did wrong, where the actor says that it is that: a line for them.
+        details: the original traceback if there is one, else all that is known.
+        mistake: one line for the user if the actor reports a mistake of theirs.
     """
 
     def __init__(self, reason: str, details: str = "", mistake: str = "") -> None:
@@ -51,68 +51,68 @@ class ActorLostError(Exception):
 
     @classmethod
     def of(cls, error: Exception, details: str) -> ActorLostError:
-        """What the player raised, with its traceback."""
+        """Wrap what the player raised, with its traceback."""
         mistake = str(error) if isinstance(error, UserError) else ""
         return cls(f"{type(error).__name__}: {error}", details, mistake)
 
 
 class ChunkLostError(Exception):
-    """A chunk did not arrive although its actor lives; ask again with the same order."""
+    """A chunk did not arrive although its actor lives; send the same order again."""
 
 
-class Engine(Protocol):
+class Executor(Protocol):
     """Runs actors."""
 
     def put(self, snapshot: Snapshot) -> Handle:
-        """Store a snapshot once, for all actors; it is freed after its last handle."""
+        """Store a snapshot once for all actors; it is freed with its last handle."""
 
-    def start(self, part: Part) -> Worker:
-        """A new actor.  Its failures show when it is given orders."""
+    def start(self, part: ActorShare) -> Worker:
+        """Start an actor.  Its failures surface when orders are sent."""
 
     def submit(self, worker: Worker, order: Order, weights: Handle) -> Ticket:
-        """Send an order.  A worker takes its orders one by one, as they were sent."""
+        """Send an order.  A worker processes its orders one by one, in the order sent."""
 
     def wait(self, tickets: Sequence[Ticket], timeout: float) -> list[Ticket]:
-        """Those of ``tickets`` that are done, failures among them, in the order given.
+        """Return the ``tickets`` that are done, failed ones included, in the given order.
 
-        Returns as soon as there is one, or with none after ``timeout`` seconds.
+        Blocks until there is one, for at most ``timeout`` seconds.
         """
 
     def result(self, ticket: Ticket) -> Chunk:
-        """The chunk of a ticket that is done.
+        """Return the chunk of a ticket that is done.
 
         Raises:
-            ActorLostError: the actor failed or is gone.
-            ChunkLostError: it lives, but the chunk is gone.
+            ActorLostError: the actor failed or vanished.
+            ChunkLostError: the actor lives, but the chunk is lost.
         """
 
     def kill(self, worker: Worker) -> None:
-        """End an actor at once, whatever it is doing; nothing if it has ended."""
+        """End an actor at once, whatever it is doing; no effect if it has ended."""
 
     def close(self) -> None:
-        """End everything.  No process and no shared memory is left."""
+        """End everything; no process and no shared memory is left."""
 
 
 class Host:
-    """A player where it plays: checks the weights and plays no order twice.
+    """Runs a player inside an actor: checks the weights and plays no order twice.
 
     Args:
-        make_player: builds it.
-        part: its share.
+        make_player: builds the player.
+        part: its share of the games.
     """
 
-    def __init__(self, make_player: MakePlayer, part: Part) -> None:
+    def __init__(self, make_player: MakePlayer, part: ActorShare) -> None:
         self._player = make_player(part)
         self._version: int | None = None
         self._answers: dict[int, Chunk] = {}
         self._next = 0
 
     def play(self, order: Order, snapshot: Snapshot) -> Chunk:
-        """As ``Player.play``.  An order that is repeated gets the chunk that it got before.
+        """Play as ``Player.play``; a repeated order gets the same chunk again.
 
         Raises:
             MixedWeightsError: the snapshot is not what was published.
-            ValueError: the order was left out when later ones were played.
+            ValueError: a new order with a lower number than an earlier one.
         """
         for number in [each for each in self._answers if each < order.oldest]:
             del self._answers[number]

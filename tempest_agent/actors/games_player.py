@@ -1,4 +1,4 @@
-"""What an actor does: plays its share of a run's games as the run itself would play them."""
+"""The player of an actor: plays its share of a run's games as the run itself would."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tempest_agent.agent.seeds import seeds_of
 from tempest_agent.config import Config
 
 from .chunks import columns_of, last_of
-from .messages import Chunk, Order, Part
+from .messages import ActorShare, Chunk, Order
 from .publisher import arithmetic, unpack
 from .snapshot import Snapshot
 
@@ -32,21 +32,21 @@ CPU = torch.device("cpu")
 class GamesPlayer:
     """Games ``part.actor``, ``part.actor + part.actors``, ... of a run.
 
-    The first incarnations together play the games that one process would have begun with, at the
-    same exploration rates, and leave the same games free of the teacher.  Later incarnations have
-    random streams of their own, and so have the drivers wherever there are several actors.
+    The first incarnations together play the games that one process would have started with, at
+    the same exploration rates and with the same teacher-free games.  Later incarnations have random
+    streams of their own, and with several actors so have the drivers.
 
     Args:
         config: of the whole run.
         part: which games.
-        games: they themselves; the arcade's if left out.
-        teacher: labels and drives; the configured one if left out.
+        games: the games; Tempest by default.
+        teacher: labels and drives; the configured one by default.
     """
 
     def __init__(
         self,
         config: Config,
-        part: Part,
+        part: ActorShare,
         games: Games | None = None,
         teacher: Labeller | None = None,
     ) -> None:
@@ -59,8 +59,8 @@ class GamesPlayer:
             run = dataclasses.replace(config.run, seed=teacher_seed)
             teacher = teacher_of(dataclasses.replace(config, run=run))
         self._games = games
-        # The weights come from the learner, whose random stream stays as it is when both are in
-        # one process.
+        # The weights come from the learner; its random stream must not change if both are in one
+        # process.
         with torch.random.fork_rng(devices=[]):
             self._network = QNetwork(games.layout, config.network, config.learner)
         self._fast: InferenceCopy | None = None
@@ -79,7 +79,7 @@ class GamesPlayer:
             torch.manual_seed(drivers_seed)
 
     def play(self, order: Order, snapshot: Snapshot) -> Chunk:
-        """``order.steps`` decisions of every game, with the online network of ``snapshot``."""
+        """Play ``order.steps`` steps of every game with the online network of ``snapshot``."""
         began = time.perf_counter()
         self._take(snapshot)
         games = self._games
@@ -123,8 +123,8 @@ class GamesPlayer:
         return greedy(self._network, self._fast, codes, zap_legal, CPU)
 
 
-def _seeds(config: Config, part: Part) -> tuple[list[np.random.SeedSequence], int, int]:
-    """Seeds of the games, of the drivers and of the teacher of an actor."""
+def _seeds(config: Config, part: ActorShare) -> tuple[list[np.random.SeedSequence], int, int]:
+    """Return the seeds of an actor's games, drivers and teacher."""
     run, num_envs = config.run, config.run.num_envs
     which = range(num_envs)[part.actor :: part.actors]
     fresh = np.random.SeedSequence(run.seed, spawn_key=(part.actor, part.incarnation))

@@ -1,4 +1,4 @@
-"""What travels between the pool and an actor: an order one way, a chunk of play the other."""
+"""Messages between the pool and an actor: orders one way, chunks of play the other."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ Columns = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Part:
-    """Which share of the play is an actor's.
+class ActorShare:
+    """An actor's share of the games.
 
     Attributes:
         actor: its number, from 0.
-        actors: how many there are; with N games in all, game i is actor ``i % actors``'s.
-        incarnation: how often it was begun anew.  Every one has a stream of random numbers of
-            its own.
+        actors: how many there are; game i is played by actor ``i % actors``.
+        incarnation: how often it was restarted; each incarnation has its own random stream.
     """
 
     actor: int
@@ -31,21 +30,16 @@ class Part:
 
 @dataclass(frozen=True)
 class Order:
-    """What an actor is to do next.
-
-    What depends on the progress of the run travels here, with every order, so that it is never
-    older than the order.
+    """What an actor is to play next, with everything that depends on the progress of the run.
 
     Attributes:
-        steps: decisions of every game of the actor, at least 1.
+        steps: of every game of the actor, at least 1.
         expert_ratio: share of new segments for the teacher.
         epsilon_floor: lower bound of the exploration rates.
-        start_levels: level at which a new game starts, one per game of the actor ``(n,)``; None
-            leaves it.
-        number: of this order among those of its actor, from 0; an actor that is begun anew goes on
-            counting.  The pool numbers the orders that it sends.
-        oldest: the lowest number that may still be sent again.  What was answered before it can be
-            forgotten.
+        start_levels: levels from which new games draw their start; None for no change.
+        number: of this order among the orders of its actor, from 0 and across restarts; filled in
+            by the pool.
+        oldest: the lowest number that may still be sent again; older answers can be dropped.
     """
 
     steps: int
@@ -58,19 +52,19 @@ class Order:
 
 @dataclass(frozen=True)
 class Chunk:
-    """What an actor played for one order: the whole of it, or it does not exist.
+    """Everything that an actor played for one order.
 
     Attributes:
         actor: who played.
         incarnation: of that actor.
         number: of the order.
         version: of the weights it was played with.
-        columns: every decision, each ``(T, n, ...)`` for T steps of n games.
-        last: what there is once, after the last step.
+        columns: all steps, each ``(T, n, ...)`` for T steps of n games.
+        last: what is sent once, after the last step.
         seconds: how long the actor played.
 
     Raises:
-        ValueError: columns of different lengths or numbers of games, or none.
+        ValueError: no columns, or columns that differ in steps or games.
     """
 
     actor: int
@@ -88,7 +82,7 @@ class Chunk:
 
     @property
     def steps(self) -> int:
-        """Decisions of every game, T."""
+        """Steps of every game, T."""
         return int(next(iter(self.columns.values())).shape[0])
 
     @property
@@ -98,7 +92,7 @@ class Chunk:
 
     @property
     def samples(self) -> int:
-        """Rows of the replay that it makes: steps times games."""
+        """Replay rows that it makes: steps times games."""
         return self.steps * self.games
 
     @property

@@ -1,18 +1,18 @@
-"""Keeps actors playing, and makes rounds of what they send: one chunk of every actor each.
+"""Keeps actors playing and collects their chunks into rounds: one chunk of every actor each.
 
-Round r is made of the chunks that answer order number r.  What happens to a chunk:
+Round r consists of the chunks that answer order number r.  What happens to a chunk:
 
-- It arrives: it is kept until the chunks of all other actors for its round are there.
-- It arrives a second time, or answers an order that was not asked: dropped and counted.
-- It gets lost on the way: the same order is sent again, and answered with the same chunk.
-- Its actor fails, vanishes, or is silent past the deadline: the actor is ended and begun anew with
-  the next incarnation, which gets the orders that were not answered.  What the old one was playing
-  is lost and counted, and so is what it had sent of later rounds than the first lost one, because
-  the steps of a game must follow each other.
+- It arrives: kept until the chunks of all other actors for its round are there.
+- It arrives twice, or answers an order that was not sent: dropped and counted.
+- It is lost on the way: the same order is sent again, and answered with the same chunk.
+- Its actor fails, vanishes, or is silent past the deadline: the actor is killed and restarted as
+  the next incarnation, which gets the unanswered orders.  What the old one was playing is lost and
+  counted, and so are its chunks of rounds after the first lost one, because the steps of a game
+  must be consecutive.
 
-An actor has at most ``queue`` orders that have not been taken as part of a round, whether it is
-playing them or their chunks wait here.  Without an order it does not play, so nothing piles up
-where the learner is slower than the actors, and no chunk is much older than its weights.
+An actor has at most ``queue`` orders that are not yet part of a taken round, whether it is playing
+them or their chunks wait here.  Without an order it does not play, so nothing piles up if the
+learner is slower than the actors, and no chunk is much older than its weights.
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ from dataclasses import dataclass, field
 
 from tempest_agent.agent.collect.source import PlayFailedError
 
-from .executor import ActorLostError, ChunkLostError, Engine, Handle, Ticket, Worker
-from .messages import Chunk, Order, Part
+from .executor import ActorLostError, ChunkLostError, Executor, Handle, Ticket, Worker
+from .messages import ActorShare, Chunk, Order
 from .pool_counts import PoolCounts
 from .snapshot import Snapshot
 
 POLL_SECONDS = 1.0
-"""Longest wait in one piece, so that a signal is seen."""
+"""Longest single wait, so that signals are handled."""
 STARTUP_SECONDS = 900.0
-"""An actor's first order may take this long: it may have to compile the games before."""
+"""Deadline of an actor's first order, which may have to compile the games."""
 MAX_RETRIES = 3
-"""How often one order is sent again before its actor is taken for broken."""
+"""How often one order is sent again before its actor counts as broken."""
 
-MakeOrder = Callable[[Part], Order]
-"""What an actor is to do next; the number is filled in by the pool."""
+MakeOrder = Callable[[ActorShare], Order]
+"""Makes an actor's next order; the pool fills in its number."""
 
 
 @dataclass(frozen=True)
 class ActorEvent:
-    """An actor was lost and is begun anew, or is not, if this is once too often.
+    """An actor was lost; it is restarted unless that happened too often.
 
     Attributes:
         part: the actor as it was.
         reason: one line.
-        details: the original traceback where there is one.
-        lost_samples: rows that it may have played in vain: those of the order it was at.  An answer
-            before that which was still on its way is lost too, and not counted.
+        details: the original traceback if there is one.
+        lost_samples: rows that it may have played in vain, those of its current order.  An earlier
+            answer still on its way is lost too, and not counted.
     """
 
-    part: Part
+    part: ActorShare
     reason: str
     details: str
     lost_samples: int
@@ -66,7 +66,7 @@ class ActorEvent:
 
 
 class ActorsFailedError(PlayFailedError):
-    """An actor fails again and again; ``details`` is the traceback of the last time."""
+    """An actor fails repeatedly; ``details`` is the last traceback."""
 
     def __init__(self, message: str, details: str) -> None:
         super().__init__(message)
@@ -79,9 +79,8 @@ class Round:
 
     Attributes:
         number: of the round, from 0.
-        chunks: one per actor, in their order.
-        restarted: actors whose games began anew since the round before; their unfinished games
-            were cut.
+        chunks: one per actor, in order.
+        restarted: actors restarted since the previous round; their unfinished games were abandoned.
     """
 
     number: int
@@ -102,18 +101,18 @@ class _Sent:
 
 @dataclass
 class _Actor:
-    part: Part
+    part: ActorShare
     worker: Worker
     sent: dict[Ticket, _Sent] = field(default_factory=dict)
-    """Orders without an answer, as they were sent."""
+    """Unanswered orders, in the order sent."""
     arrived: dict[int, Chunk] = field(default_factory=dict)
-    """Chunks of rounds to come, by number."""
+    """Chunks of rounds not yet taken, by number."""
     since: float = 0.0
-    """When it could begin with the first of ``sent``."""
+    """When it could start on the first of ``sent``."""
     answered: bool = False
     """Whether this incarnation has answered an order."""
     failures: int = 0
-    """Times in a row that it was lost without an answer."""
+    """How often in a row it was lost without an answer."""
     taken: int | None = None
     """Incarnation of its chunk in the last round."""
     games: int = 0
@@ -124,21 +123,20 @@ class ActorPool:
     """The actors of a run.
 
     Args:
-        engine: where they run; the pool closes it.
+        executor: where they run; the pool closes it.
         actors: how many.
-        queue: most orders of an actor that are not yet part of a round taken, at least 1.
+        queue: most orders of an actor that are not yet part of a taken round, at least 1.
         deadline_seconds: longest time for one order; after it the actor counts as hung.
-        max_restarts: most times in a row that an actor is begun anew without an answer between.
-        on_event: told of every actor lost.
-        synchronous: orders are sent only inside of ``next_round``, so that nobody plays while the
-            learner learns, and everything is played with the weights published last; ``queue`` is
-            then 1.
-        incarnations: with which to begin, one per actor; all 0 if left out.  A run that goes on
-            gives higher ones than before, for games that were not played yet.
-        startup_seconds: as ``deadline_seconds``, for the first order of an actor.
-        on_silence: called every second or so in which no actor answers.  What it raises ends the
-            wait; the round is not taken then, and can be asked for again.
-        clock: seconds.
+        max_restarts: how often in a row an actor is restarted without an answer in between.
+        on_event: notified of every lost actor.
+        synchronous: send orders only inside ``next_round``, so that no actor plays while the
+            learner learns and all steps are played with the newest weights; ``queue`` is then 1.
+        incarnations: initial ones, one per actor; all 0 by default.  A resumed run gives higher
+            ones than before, for new games.
+        startup_seconds: like ``deadline_seconds``, for the first order of an actor.
+        on_silence: called about every second in which no actor answers.  If it raises, the wait
+            ends and the round can be requested again.
+        clock: returns seconds.
 
     Raises:
         ValueError: fewer than one actor or order.
@@ -146,7 +144,7 @@ class ActorPool:
 
     def __init__(
         self,
-        engine: Engine,
+        executor: Executor,
         actors: int,
         *,
         queue: int = 2,
@@ -161,7 +159,7 @@ class ActorPool:
     ) -> None:
         if actors < 1 or queue < 1:
             raise ValueError(f"need at least 1 actor and 1 order, not {actors} and {queue}")
-        self._engine, self._clock = engine, clock
+        self._executor, self._clock = executor, clock
         self._queue = 1 if synchronous else queue
         self._deadline = deadline_seconds
         self._startup = max(startup_seconds, deadline_seconds)
@@ -171,8 +169,10 @@ class ActorPool:
         self._version = 0
         self._round = 0
         self.counts = PoolCounts(clock)
-        parts = [Part(i, actors, incarnations[i] if incarnations else 0) for i in range(actors)]
-        self._actors = [_Actor(part, engine.start(part)) for part in parts]
+        parts = [
+            ActorShare(i, actors, incarnations[i] if incarnations else 0) for i in range(actors)
+        ]
+        self._actors = [_Actor(part, executor.start(part)) for part in parts]
 
     @property
     def incarnations(self) -> list[int]:
@@ -180,19 +180,19 @@ class ActorPool:
         return [actor.part.incarnation for actor in self._actors]
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Orders sent from now on are played with these weights."""
-        self._weights = self._engine.put(snapshot)
+        """Use these weights for all orders sent from now on."""
+        self._weights = self._executor.put(snapshot)
         self._version = snapshot.version
 
     def next_round(self, make_order: MakeOrder) -> Round:
         """Wait until every actor has answered its next order.
 
         Args:
-            make_order: asked for every order that is sent meanwhile.
+            make_order: makes the orders that are sent meanwhile.
 
         Raises:
             ActorsFailedError: an actor was lost more than ``max_restarts`` times in a row, or could
-                not begin because of a mistake of the user's.
+                not start because of a mistake of the user.
             RuntimeError: nothing has been published yet.
         """
         if self._weights is None:
@@ -210,7 +210,7 @@ class ActorPool:
 
     def close(self) -> None:
         """End all actors."""
-        self._engine.close()
+        self._executor.close()
 
     def _take(self) -> Round:
         number, chunks, restarted = self._round, [], []
@@ -224,7 +224,7 @@ class ActorPool:
         return Round(number, chunks, tuple(restarted))
 
     def _send(self, make_order: MakeOrder) -> None:
-        """Give every actor the orders that it has room for."""
+        """Send every actor the orders that it has room for."""
         for actor in self._actors:
             known = {sent.order.number for sent in actor.sent.values()} | set(actor.arrived)
             for number in range(self._round, self._round + self._queue):
@@ -236,18 +236,18 @@ class ActorPool:
         sent.order = dataclasses.replace(sent.order, oldest=self._round)
         if not actor.sent:
             actor.since = self._clock()
-        actor.sent[self._engine.submit(actor.worker, sent.order, self._weights)] = sent
+        actor.sent[self._executor.submit(actor.worker, sent.order, self._weights)] = sent
 
     def _collect(self) -> None:
-        """Wait for answers, take those that are there, and find out who is silent."""
+        """Wait for answers, receive them, and restart actors past their deadline."""
         owners = {ticket: actor for actor in self._actors for ticket in actor.sent}
         left = min(self._time_left(actor) for actor in self._actors if actor.sent)
-        done = self._engine.wait(list(owners), min(max(left, 0.0), POLL_SECONDS))
+        done = self._executor.wait(list(owners), min(max(left, 0.0), POLL_SECONDS))
         if not done and self._on_silence:
             self._on_silence()
         for ticket in done:
             actor = owners.get(ticket)
-            # The orders of an actor that was lost meanwhile are nobody's.
+            # Ignore orders of an actor that was lost meanwhile.
             if actor is not None and ticket in actor.sent:
                 self._receive(actor, ticket)
         for actor in self._actors:
@@ -264,10 +264,10 @@ class ActorPool:
     def _receive(self, actor: _Actor, ticket: Ticket) -> None:
         sent = actor.sent[ticket]
         try:
-            chunk = self._engine.result(ticket)
+            chunk = self._executor.result(ticket)
         except ActorLostError as error:
             if error.mistake and self._round == 0 and not actor.answered:
-                # It would be the same next time.
+                # A restart would fail the same way.
                 raise ActorsFailedError(error.mistake, error.details) from error
             self._restart(actor, str(error), error.details)
             return
@@ -288,7 +288,7 @@ class ActorPool:
             self.counts.received += chunk.samples
 
     def _again(self, actor: _Actor, ticket: Ticket, reason: str) -> None:
-        """Send an order a second time: its actor still has the answer."""
+        """Send an order again: its actor still has the answer."""
         sent = actor.sent[ticket]
         sent.retries += 1
         if sent.retries > MAX_RETRIES:
@@ -298,8 +298,8 @@ class ActorPool:
         self._submit(actor, sent)
 
     def _restart(self, actor: _Actor, reason: str, details: str) -> None:
-        """End an actor that is lost, and begin it anew unless it was once too often."""
-        self._engine.kill(actor.worker)
+        """Kill a lost actor, and restart it unless that happened too often."""
+        self._executor.kill(actor.worker)
         event = ActorEvent(actor.part, reason, details, self._lose(actor))
         if self._on_event:
             self._on_event(event)
@@ -312,17 +312,17 @@ class ActorPool:
             )
         self.counts.restarts += 1
         actor.part = dataclasses.replace(actor.part, incarnation=actor.part.incarnation + 1)
-        actor.worker, actor.answered = self._engine.start(actor.part), False
+        actor.worker, actor.answered = self._executor.start(actor.part), False
 
     def _lose(self, actor: _Actor) -> int:
-        """Forget what an actor was doing; rows that are lost by that."""
+        """Drop an actor's open orders and return the rows lost with them."""
         orders = sorted((sent.order for sent in actor.sent.values()), key=lambda each: each.number)
         made = {sent.order.number for sent in actor.sent.values() if sent.retries}
-        # It plays one after the other: what was lost on the way, and the one it was playing.
+        # Orders are played in sequence: lost are those being sent again, and the current one.
         playing = next((order.number for order in orders if order.number not in made), None)
         lost = sum(order.steps for order in orders if order.number in made | {playing})
         samples = lost * actor.games
-        # Games go forward: what was played after the first lost order is of no use.
+        # Steps must be consecutive: chunks after the first lost order are useless.
         for number in [each for each in actor.arrived if each > orders[0].number]:
             samples += actor.arrived.pop(number).samples
         actor.sent.clear()

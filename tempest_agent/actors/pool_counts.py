@@ -1,4 +1,4 @@
-"""What the actors sent, what became of it, and how old its weights were."""
+"""Counts of what the actors sent, what became of it, and how old its weights were."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class PoolCounts:
 
     Attributes:
         received: rows that arrived.
-        taken: rows handed on to the learner, each once.
-        lost: rows that may have been played and never arrived, or were dropped because games must
-            go forward: an actor that is lost takes the order it was at with it.
-        duplicates: chunks that came twice or were not asked for, and were dropped.
-        restarts: actors begun anew.
+        taken: rows passed to the learner, each once.
+        lost: rows that may have been played and never arrived, or were dropped because the steps
+            of a game must be consecutive.
+        duplicates: chunks that came twice or unrequested, and were dropped.
+        restarts: restarted actors.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -38,7 +38,7 @@ class PoolCounts:
         self._bytes = 0
 
     def take(self, chunks: Sequence[Chunk], version: int, waited: float) -> None:
-        """A round is handed on: ``version`` is the newest, the learner waited so many seconds."""
+        """Count a taken round; ``version`` is the newest one, ``waited`` seconds of the learner."""
         self.taken += sum(chunk.samples for chunk in chunks)
         self._lags += [version - chunk.version for chunk in chunks]
         self._played += sum(chunk.seconds for chunk in chunks) / len(chunks)
@@ -46,10 +46,10 @@ class PoolCounts:
         self._waited += waited
 
     def read(self) -> dict[str, float]:
-        """Totals, and means since the last call: names of metrics to figures.
+        """Return metrics by name: totals, and means since the last call.
 
-        Rates are per second of the clock; a version lag is how many newer versions there were when
-        the learner got rows, not known (left out) if it got none.
+        Rates are per second of the clock.  A version lag is the number of newer versions when the
+        learner got rows; it is left out if there were none.
         """
         seconds = max(self._clock() - self._began, 1e-9)
         figures = {f"actors_{name}": float(getattr(self, name)) for name in TOTALS}
@@ -64,11 +64,11 @@ class PoolCounts:
         return figures
 
     def state_dict(self) -> dict[str, Any]:
-        """The totals."""
+        """Return the totals."""
         return {name: getattr(self, name) for name in TOTALS}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on counting from ``state_dict``."""
+        """Continue counting from ``state_dict``."""
         for name in TOTALS:
             setattr(self, name, int(state[name]))
         self._begin()

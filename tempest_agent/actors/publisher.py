@@ -1,4 +1,4 @@
-"""From a learner's networks to a snapshot, and from a snapshot to an actor's network."""
+"""Pack a learner's networks into snapshots, and unpack them into an actor's network."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def arithmetic(snapshot: Snapshot) -> torch.dtype | None:
-    """What the learner acted in: the ``dtype`` of an ``InferenceCopy``."""
+    """Return the learner's arithmetic, as the ``dtype`` of an ``InferenceCopy``."""
     if snapshot.dtype is None:
         return None
     dtype: torch.dtype = getattr(torch, snapshot.dtype)
@@ -28,19 +28,19 @@ def arithmetic(snapshot: Snapshot) -> torch.dtype | None:
 
 @torch.no_grad()
 def pack(networks: Iterable[nn.Module]) -> NDArray[np.float32]:
-    """The values of all ``networks`` one after the other, float32 ``(P,)``, a copy."""
+    """Return a copy of the values of all ``networks``, concatenated, float32 ``(P,)``."""
     flat = [each.reshape(-1).float() for network in networks for each in weight_tensors(network)]
-    # One tensor on the device first: one transfer, and nothing can move between its parts.
+    # Concatenated on the device: one transfer, and all parts of the same moment.
     values: NDArray[np.float32] = torch.cat(flat).cpu().numpy()
     return values
 
 
 @torch.no_grad()
 def unpack(values: NDArray[np.float32], network: nn.Module) -> None:
-    """Fill ``network`` with the ``values`` ``(P,)`` that ``pack`` took from one of its form.
+    """Fill ``network`` with ``values`` ``(P,)`` that ``pack`` took from one of the same shape.
 
     Raises:
-        ValueError: the values are those of a network of another form.
+        ValueError: the number of values differs.
     """
     own = weight_tensors(network)
     size = sum(each.numel() for each in own)
@@ -49,7 +49,7 @@ def unpack(values: NDArray[np.float32], network: nn.Module) -> None:
     start = 0
     for each in own:
         part = values[start : start + each.numel()]
-        # Written through numpy, which can read an array that is read-only without a warning.
+        # NumPy reads a read-only array without a warning.
         if each.device.type == "cpu" and each.dtype is torch.float32:
             np.copyto(each.detach().numpy(), part.reshape(each.shape))
         else:
@@ -58,12 +58,12 @@ def unpack(values: NDArray[np.float32], network: nn.Module) -> None:
 
 
 class WeightsPublisher:
-    """Makes the snapshots of one learner and hands them on.
+    """Makes snapshots of one learner and publishes them.
 
     Args:
         learner: whose weights.
-        publish: takes a snapshot to where the actors find it, such as ``ActorPool.publish``.
-        interval: updates from one version to the next in ``publish_if_due``.
+        publish: makes a snapshot available to the actors, such as ``ActorPool.publish``.
+        interval: updates between two versions in ``publish_if_due``.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class WeightsPublisher:
         self._publish(Snapshot.of(self.version, learner.updates, name, values))
 
     def publish_if_due(self) -> bool:
-        """Publish if nothing has been yet, or ``interval`` updates after the last; True if so.
+        """Publish the first version, or one ``interval`` updates after the last; return whether.
 
-        A learner that went back to older weights has other ones too, however few its updates.
+        A learner that was rolled back has other weights too, and fewer updates than before.
         """
         since = self._learner.updates - self._updates
         due = self.version == 0 or since >= self._interval or since < 0

@@ -1,7 +1,7 @@
 """Actors as Ray actors: processes of this machine, or of a cluster.
 
-Ray moves the bytes, shares one copy of a snapshot among the processes of a machine, and notices
-processes and machines that vanish.  Who is begun anew is left to the pool, so Ray restarts nothing.
+Ray moves the bytes, shares one copy of a snapshot among the processes of a machine, and detects
+lost processes and machines.  It restarts nothing: that is left to the pool.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from tempest_agent.ray_support.cluster import keeping_sigterm, without_colours
 from tempest_agent.ray_support.watch import RayWatch, watch_over
 
 from .executor import ActorLostError, ChunkLostError, Handle, Host, MakePlayer, Ticket, Worker
-from .messages import Chunk, Order, Part
+from .messages import ActorShare, Chunk, Order
 from .snapshot import Snapshot
 
 STORE_BYTES = 256 * 2**20
-"""Shared memory for snapshots and chunks in a cluster of our own; Ray's default is 30 % of all."""
+"""Shared memory of a cluster started here; Ray's default is 30 % of all memory."""
 
 
 log = logging.getLogger("tempest_agent")
 
 
-class RayEngine:
+class RayExecutor:
     """Runs every actor in a process of its own.
 
     Args:
         make_player: builds the players; it is sent to the actors.
-        address: cluster to join: ``"auto"`` or ``"host:port"``; None starts one on this machine,
-            which ends with ``close`` or with this process.  A process that is connected to a
-            cluster already uses that one and stays connected.
+        address: cluster to join, ``"auto"`` or ``"host:port"``; None starts one on this machine,
+            which ends with ``close`` or with this process.  A process that is already connected
+            to a cluster uses that one and stays connected.
         store_bytes: shared memory of a cluster started here, at least 80 MB.  What does not fit
-            goes to Ray's folder on the disk, which is slower.
+            is spilled to disk, which is slower.
 
     Raises:
         UserError: Ray is not installed, or the cluster cannot be joined or started.
-        PlayFailedError: from the methods: Ray has ended on this machine, or its cluster's head is
-            lost.
+        PlayFailedError: from all methods: Ray has ended on this machine, or the head of the
+            cluster is lost.
     """
 
     def __init__(
@@ -54,14 +54,14 @@ class RayEngine:
         if self._is_ours:
             keeping_sigterm(ray, lambda: _connect(ray, address, store_bytes))
         self._watch: RayWatch = watch_over(ray)
-        # Sent once, however often an actor is begun anew.
+        # Sent once, however often actors are restarted.
         self._make_player = ray.put(make_player)
         self._actor = ray.remote(max_restarts=0, max_task_retries=0)(_Actor)
         self._workers: set[Any] = set()
         self._begun: set[int] = set()
 
     def put(self, snapshot: Snapshot) -> Handle:
-        """As in ``Engine``.
+        """Store a snapshot, see ``Executor``.
 
         Raises:
             PlayFailedError: neither the shared memory nor the disk has room.
@@ -86,17 +86,16 @@ class RayEngine:
         errors = self._ray.exceptions
         return errors.ObjectLostError, errors.ObjectStoreFullError, errors.OutOfDiskError
 
-    def start(self, part: Part) -> Worker:
-        """As in ``Engine``.
+    def start(self, part: ActorShare) -> Worker:
+        """Start an actor, see ``Executor``.
 
-        Actors reserve one CPU each if the cluster has so many.  If not, they share; and one that is
-        begun anew reserves nothing, because its machine may be gone: slower is better than waiting
-        for one that has room.
+        Actors reserve one CPU each if the cluster has enough; otherwise they share.  A restarted
+        actor reserves nothing, because its machine may be gone: slow is better than waiting.
         """
         is_first = part.actor not in self._begun
         self._begun.add(part.actor)
         with self._guard():
-            # Not for one that is begun anew: where the head is lost, this is not answered.
+            # Not for a restarted one: without the head, this query is never answered.
             share = 1 if is_first and self._cpus() >= part.actors else 0
             options = self._actor.options(num_cpus=share, scheduling_strategy="SPREAD")
             worker: Worker = options.remote(self._make_player, part)
@@ -108,13 +107,13 @@ class RayEngine:
         return float(sum(node["Resources"].get("CPU", 0.0) for node in nodes))
 
     def submit(self, worker: Any, order: Order, weights: Handle) -> Ticket:
-        """As in ``Engine``."""
+        """See ``Executor``."""
         with self._guard():
             ticket: Ticket = worker.play.remote(order, weights)
         return ticket
 
     def wait(self, tickets: Sequence[Any], timeout: float) -> list[Ticket]:
-        """As in ``Engine``."""
+        """See ``Executor``."""
         tickets = list(tickets)
         with self._guard():
             done, _ = self._ray.wait(tickets, num_returns=1, timeout=timeout)
@@ -123,12 +122,12 @@ class RayEngine:
         return list(done)
 
     def result(self, ticket: Any) -> Chunk:
-        """As in ``Engine``."""
+        """See ``Executor``."""
         errors = self._ray.exceptions
         try:
             chunk: Chunk = self._ray.get(ticket)
         except errors.RayTaskError as error:
-            # What the player raised.  It lives, but nobody knows in which state.
+            # The player raised: it lives, but in an unknown state.
             cause = error.cause if isinstance(error.cause, Exception) else error
             raise ActorLostError.of(cause, without_colours(str(error))) from error
         except self._without_room as error:
@@ -138,21 +137,20 @@ class RayEngine:
         return chunk
 
     def kill(self, worker: Any) -> None:
-        """As in ``Engine``."""
+        """See ``Executor``."""
         self._workers.discard(worker)
         self._ray.kill(worker, no_restart=True)
 
     def close(self) -> None:
-        """As in ``Engine``; a cluster that was joined goes on without our actors.
+        """End all actors; a cluster that was joined stays up.
 
-        Where the head of the cluster is lost, actors end with Ray on their machines, which is in a
-        minute.
+        If the head of the cluster is lost, actors end with Ray on their machines, within a minute.
         """
         self._watch.close()
         if not self._ray.is_initialized():
             return
         try:
-            # A Ray that is lost could not be told.
+            # A lost Ray would not answer.
             for worker in [] if self._watch.lost else list(self._workers):
                 self.kill(worker)
             if self._is_ours:
@@ -162,9 +160,9 @@ class RayEngine:
 
 
 class _Actor:
-    """What Ray runs in a process."""
+    """The class that Ray runs in an actor's process."""
 
-    def __init__(self, make_player: MakePlayer, part: Part) -> None:
+    def __init__(self, make_player: MakePlayer, part: ActorShare) -> None:
         self._host = Host(make_player, part)
 
     def play(self, order: Order, snapshot: Snapshot) -> Chunk:
@@ -172,7 +170,7 @@ class _Actor:
 
 
 def import_ray() -> Any:
-    """The module Ray.
+    """Return the module Ray.
 
     Raises:
         UserError: it is not installed.
@@ -181,18 +179,18 @@ def import_ray() -> Any:
 
 
 def _connect(ray: Any, address: str | None, store_bytes: int) -> None:
-    # By default Ray's processes give way to all others, and starve where a machine is busy.
+    # By default Ray lowers its workers' priority, and they starve on a busy machine.
     os.environ.setdefault("RAY_worker_niceness", "0")
     ray_cluster.connect(ray, address or ray_cluster.LOCAL, store_bytes)
 
 
 def _reason(error: Exception) -> str:
-    """One line of what Ray says in many."""
+    """Return the line of a Ray error that names the cause."""
     lines = [line.strip() for line in without_colours(str(error)).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__
     if "creation task" in lines[0]:
-        # The traceback follows, with the exception in its last line.
+        # A traceback follows; the exception is its last line.
         return lines[-1]
     cause = next((line for line in lines if line.startswith("The actor is dead")), lines[0])
     return cause.split(" Some common causes")[0]

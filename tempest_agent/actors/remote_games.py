@@ -1,4 +1,4 @@
-"""The games of a run whose actors play them: where the learner's process gets its decisions."""
+"""Games played by remote actors, as seen by the learner process."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT, TempestGames
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.config import Config
-from tempest_agent.errors import UserError, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError
 from tempest_agent.ray_support.cluster import require_cluster
 
-from .chunks import Stretch
-from .executor import Engine, MakePlayer
+from .chunks import MergedChunks
+from .executor import Executor, MakePlayer
 from .games_player import GamesPlayer
-from .messages import Order, Part
+from .messages import ActorShare, Order
 from .pool import ActorEvent, ActorPool
 from .publisher import WeightsPublisher
 
@@ -32,26 +33,26 @@ log = logging.getLogger("tempest_agent")
 
 
 class RemoteGames:
-    """``run.num_envs`` games that ``actors.count`` actors play, in place of ``TempestGames``.
+    """``run.num_envs`` games that ``actors.count`` actors play, instead of ``TempestGames``.
 
-    Actors begin at the first ``play``.  Asynchronous ones are given new orders as soon as a
-    round of theirs is taken, so they play while the learner learns, at most ``actors.queue`` orders
-    ahead; synchronous ones play one decision per ``play``, with the weights of that moment.
+    Actors start at the first ``play``.  Asynchronous ones get new orders as soon as a round is
+    taken, so they play while the learner learns, at most ``actors.queue`` orders ahead;
+    synchronous ones play one step per ``play``, with the weights of that moment.
 
-    An actor that is begun anew begins its games anew too; the unfinished ones are told of as
-    ``Played.left``.  A resumed run begins all games anew.
+    A restarted actor restarts its games; the unfinished ones are reported as ``Played.left``.  A
+    resumed run restarts all games.
 
     Args:
         config: of the whole run.
-        make_engine: where actors run.
-        make_player: what they do; the arcade's games if left out.
+        make_executor: makes what the actors run on.
+        make_player: makes their players; of Tempest by default.
         layout: of their observations and actions.
     """
 
     def __init__(
         self,
         config: Config,
-        make_engine: Callable[[MakePlayer], Engine],
+        make_executor: Callable[[MakePlayer], Executor],
         make_player: MakePlayer | None = None,
         layout: Layout = TEMPEST_LAYOUT,
     ) -> None:
@@ -59,10 +60,10 @@ class RemoteGames:
         self.layout = layout
         self.drivers: Drivers
         self._config, self._actors = config, config.actors
-        self._make_engine = make_engine
+        self._make_executor = make_executor
         self._make_player = make_player or partial(GamesPlayer, config)
         self._learner: Learner | None = None
-        self._engine: Engine | None = None
+        self._executor: Executor | None = None
         self._pool: ActorPool | None = None
         self._publisher: WeightsPublisher | None = None
         self._incarnations = [0] * config.actors.count
@@ -73,9 +74,9 @@ class RemoteGames:
         self._nothing()
 
     def _nothing(self) -> None:
-        """Before the first decision."""
+        """Set the state before the first step."""
         games, layout = self.num_games, self.layout
-        self._stretch: Stretch | None = None
+        self._stretch: MergedChunks | None = None
         self._t = 0
         self._seen = (
             np.zeros((games, layout.num_features), layout.stored),
@@ -85,30 +86,29 @@ class RemoteGames:
         self._left: Left | None = None
 
     def connect(self) -> None:
-        """Start, or join, what the actors run on; the first ``play`` does it otherwise.
+        """Start or join what the actors run on; otherwise the first ``play`` does.
 
         Raises:
-            UserError: it cannot be started, or is not there.
+            UserError: it cannot be started or joined.
         """
-        if self._engine is None and self._pool is None:
-            self._engine = self._make_engine(self._make_player)
+        if self._executor is None and self._pool is None:
+            self._executor = self._make_executor(self._make_player)
 
-    # What the decisions come from.
+    # As a source of steps.
 
     def source(self, learner: Learner, drivers: Drivers) -> RemoteGames:
-        """These games, played with the weights of ``learner``."""
+        """Return these games, to be played with the weights of ``learner``."""
         self._learner, self.drivers = learner, drivers
         return self
 
     def play(self, expert_ratio: float, epsilon_floor: float) -> Played:
-        """The next decision of every game.
+        """Return the next step of every game.
 
-        The arguments are for the orders that are sent meanwhile, see ``Source.play``.
+        The arguments apply to the orders sent meanwhile, see ``Source.play``.
 
         Raises:
-            PlayStoppedError: ``stop`` was called and the actors are not there yet.
-            PlayFailedError: an actor is lost again and again, or Ray is gone.  The actors that are
-                left have been ended.
+            PlayStoppedError: ``stop`` was called and the actors have not answered yet.
+            PlayFailedError: an actor fails repeatedly, or Ray is gone; all actors have been ended.
         """
         actors = self._actors
         steps = 1 if actors.synchronous else actors.chunk_steps
@@ -126,7 +126,7 @@ class RemoteGames:
         self._seen = stretch.seen(self._t)
         return played
 
-    def _next(self) -> Stretch:
+    def _next(self) -> MergedChunks:
         if self._pool is None or self._publisher is None:
             self._pool, self._publisher = self._begin()
         try:
@@ -138,18 +138,18 @@ class RemoteGames:
         if taken.restarted:
             new = np.isin(np.arange(self.num_games) % self._actors.count, taken.restarted)
             self._left = Left(new, *self._seen)
-        return Stretch(taken.chunks)
+        return MergedChunks(taken.chunks)
 
-    def _make_order(self, part: Part) -> Order:
+    def _make_order(self, part: ActorShare) -> Order:
         return self._order
 
     def _begin(self) -> tuple[ActorPool, WeightsPublisher]:
         actors = self._actors
         if self._learner is None:
             raise RuntimeError("source() before play(): there are no weights to play with")
-        engine, self._engine = self._engine or self._make_engine(self._make_player), None
+        executor, self._executor = self._executor or self._make_executor(self._make_player), None
         pool = ActorPool(
-            engine,
+            executor,
             actors.count,
             queue=actors.queue,
             deadline_seconds=actors.deadline_seconds,
@@ -165,10 +165,9 @@ class RemoteGames:
         return pool, WeightsPublisher(self._learner, pool.publish, interval)
 
     def stop(self) -> None:
-        """Wait for actors no longer than they need anyway; fit for a signal handler.
+        """Stop waiting for actors that do not answer; callable from a signal handler.
 
-        Otherwise one that is silent, or still compiling, would hold the end of a run up until its
-        deadline.
+        Otherwise a hung or compiling actor would delay the end of a run until its deadline.
         """
         self._stops = True
 
@@ -177,15 +176,15 @@ class RemoteGames:
             raise PlayStoppedError
 
     def leave(self) -> Left:
-        """Leave all games, because they are about to be begun anew with ``reset``."""
+        """Abandon all running games; the caller is about to ``reset`` them."""
         return Left(np.ones(self.num_games, np.bool_), *self._seen)
 
     def figures(self) -> dict[str, float]:
-        """Figures of the actors since the last call; none before they have begun."""
+        """Return metrics of the actors since the last call; none before they have started."""
         return {} if self._pool is None else self._pool.counts.read()
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the games were left; a run that goes on begins them anew."""
+        """Return the last observations and counts; a resumed run restarts the games."""
         pool = self._pool
         return {
             "actors": {
@@ -197,7 +196,7 @@ class RemoteGames:
         }
 
     def load_state_dict(self, state: dict[str, Any], with_games: bool = True) -> None:
-        """Go on with new games from what ``state_dict`` gave, or that of games in one process."""
+        """Continue with new games from this ``state_dict``, or that of games in one process."""
         own = state.get("actors")
         if own is None:
             games = TempestGames(self.num_games, self._config.game, 0)
@@ -209,45 +208,45 @@ class RemoteGames:
             self._seen = np.asarray(own["codes"]), np.asarray(own["zap_legal"]).astype(np.bool_)
             self._totals = own["totals"]
             begun = max(own["incarnations"])
-        # Whatever each actor has played already: higher than all of them.
+        # Higher than every earlier incarnation, so that no game is repeated.
         self._incarnations = [begun + 1] * self._actors.count
         self._left = self.leave()
 
-    # What is asked of games.
+    # As games.
 
     def reset(self) -> None:
-        """Begin all games anew.  Actors that have played are ended; others begin in their place."""
+        """Restart all games, with new actors."""
         self._end()
         self._nothing()
 
     def _end(self) -> None:
-        """End the actors, where there are any, and remember how far they came."""
+        """End the actors, if there are any, keeping their incarnations and counts."""
         if self._pool is not None:
             self._incarnations = [number + 1 for number in self._pool.incarnations]
             self._totals = self._pool.counts.state_dict()
             self.close()
 
     def observe(self) -> NDArray[np.int8]:
-        """Codes ``(N, F)`` after the last decision; zeros before the first."""
+        """Return codes ``(N, F)`` after the last step; zeros before the first."""
         return self._seen[0]
 
     def zap_legal(self) -> NDArray[np.bool_]:
-        """Whether a zap would do something after the last decision, ``(N,)``."""
+        """Return whether a zap is legal after the last step, ``(N,)``."""
         return self._seen[1]
 
     def levels(self) -> NDArray[np.int64]:
-        """Levels that the games were on after the last decision, ``(N,)``; 0 before the first."""
+        """Return the games' levels after the last step, ``(N,)``; 0 before the first."""
         return self._on_levels
 
     def start_at(self, levels: Sequence[int]) -> None:
-        """Let new games draw one entry of ``levels`` each, from the next order on."""
+        """Let new games draw their start from ``levels``, from the next order on."""
         self._levels = list(levels)
 
     def _start_levels(self) -> NDArray[np.int64] | None:
         return None if self._levels is None else np.array(self._levels, np.int64)
 
     def images(self) -> Any:
-        """Not to be had: the states are with the actors.
+        """Not supported; the actors hold the states.
 
         Raises:
             UserError: always.
@@ -255,7 +254,7 @@ class RemoteGames:
         raise UserError("games that actors play have no images here; play with actors.count=0")
 
     def step(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8]) -> Step:
-        """Not to be had: the actors choose the actions.
+        """Not supported; the actors choose the actions.
 
         Raises:
             UserError: always.
@@ -263,11 +262,11 @@ class RemoteGames:
         raise UserError("games that actors play cannot be stepped from here; use actors.count=0")
 
     def close(self) -> None:
-        """End the actors, where there are any, and what they run on."""
-        running = self._engine or self._pool
+        """End the actors, if there are any, and what they run on."""
+        running = self._executor or self._pool
         if running is not None:
             running.close()
-        self._engine = self._pool = self._publisher = None
+        self._executor = self._pool = self._publisher = None
 
 
 def _tell(event: ActorEvent) -> None:
@@ -275,11 +274,11 @@ def _tell(event: ActorEvent) -> None:
 
 
 def remote_games(config: Config) -> RemoteGames | None:
-    """The games of a run that is to have actors, on Ray; None where ``actors.count`` is 0.
+    """Return the games of a run with actors, on Ray; None if ``actors.count`` is 0.
 
     Raises:
-        UserError: Ray is missing, or nobody listens at its address; there is an address and no
-            actor; or (for the real game) MAME or its ROMs are missing.
+        UserError: Ray is missing or does not answer; an address without actors; or MAME or its
+            ROMs are missing (``game.backend=mame``).
     """
     if config.actors.count == 0:
         if config.actors.ray_address:
@@ -288,23 +287,23 @@ def remote_games(config: Config) -> RemoteGames | None:
                 "would run on that cluster; give --actors N too, or leave the address out"
             )
         return None
-    # Here, because Ray is optional.
-    from .ray_executor import RayEngine, import_ray
+    # Imported here because Ray is optional.
+    from .ray_executor import RayExecutor, import_ray
 
-    # What is missing is said now and by one process.
+    # Report now, and by one process, what is missing.
     import_ray()
     require_cluster(config.actors.ray_address)
     TempestGames(1, config.game, 0).close()
 
-    def begin(make_player: MakePlayer) -> Engine:
+    def begin(make_player: MakePlayer) -> Executor:
         _compile(config)
-        return RayEngine(make_player, config.actors.ray_address or None)
+        return RayExecutor(make_player, config.actors.ray_address or None)
 
     return RemoteGames(config, begin)
 
 
 def _compile(config: Config) -> None:
-    """Compile once what every actor needs, so that they find it on the disk."""
+    """Compile what every actor needs, so that they load it from disk."""
     games = TempestGames(1, dataclasses.replace(config.game, backend="sim"), 0)
     games.reset()
     teacher = teacher_of(config)

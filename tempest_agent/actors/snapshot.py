@@ -1,7 +1,7 @@
-"""The learner's weights as actors get them: one immutable, numbered snapshot, never a mixture.
+"""The learner's weights as actors get them: immutable numbered snapshots.
 
-Online, target and averaged network travel together in one array with a checksum over everything,
-so that a reader can prove that what it sees was published as one.
+Online, target and averaged network are sent in one array with a checksum over everything, so that a
+reader can verify that all parts were published together.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ NETWORKS = ("online", "target", "average")
 
 
 class MixedWeightsError(Exception):
-    """A snapshot is not the one that was published."""
+    """A snapshot is not what was published."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """One version of the learner's weights.
 
-    Its array is read-only; processes of one machine share it.
+    Its array is read-only and shared by the processes of one machine.
 
     Attributes:
-        version: 1 for the first, one more for every later one.
+        version: from 1, increasing.
         updates: updates that the learner had made.
-        dtype: arithmetic that the learner acts in, ``"bfloat16"`` or ``"float16"``; None is
+        dtype: the learner's arithmetic when it acts, ``"bfloat16"`` or ``"float16"``; None is
             float32.
         values: float32 ``(3 P,)``: the P floating point parameters and buffers of each of
             ``NETWORKS``.
@@ -46,15 +46,15 @@ class Snapshot:
     def of(
         cls, version: int, updates: int, dtype: str | None, values: NDArray[np.float32]
     ) -> Snapshot:
-        """A snapshot with the checksum that belongs to it; ``values`` becomes read-only."""
+        """Return a snapshot with its checksum; ``values`` becomes read-only."""
         values.flags.writeable = False
         return cls(version, updates, dtype, values, _crc(version, updates, dtype, values))
 
     def check(self) -> None:
-        """Nothing if this is what was published.
+        """Check that this is what was published.
 
         Raises:
-            MixedWeightsError: it is not: parts of two versions, or memory that was overwritten.
+            MixedWeightsError: parts of two versions, or overwritten memory.
         """
         found = _crc(self.version, self.updates, self.dtype, self.values)
         if found != self.crc:
@@ -64,7 +64,7 @@ class Snapshot:
             )
 
     def network(self, name: str) -> NDArray[np.float32]:
-        """The values ``(P,)`` of one of ``NETWORKS``, without copying."""
+        """Return the values ``(P,)`` of one of ``NETWORKS``, without copying."""
         size = self.values.size // len(NETWORKS)
         place = NETWORKS.index(name)
         return self.values[place * size : (place + 1) * size]

@@ -1,7 +1,7 @@
 """Speed of the environment.
 
-The ticks are those of real play: the scripted expert's actions, recorded beforehand in games that
-start all over the levels, are played again from the same states with the same random streams.
+The ticks are real play: the scripted expert's actions, recorded beforehand in games that start on
+all levels, are replayed from the same states with the same random streams.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.bench.figures import Figure, figure
+from tempest_agent.bench.figures import Figure, compared, figure
+from tempest_agent.bench.timing import fastest, paired, seconds_of
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.engine.batch import NO_OUTPUT, GameBatch, rows_of
@@ -27,29 +28,26 @@ from tempest_agent.envs.engine.hybrid_controls import NOT_ACTING
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.engine.step_kernels import ALONE, step_games
 from tempest_agent.envs.machine.compiled import int64, kernel
-from tempest_agent.envs.machine.inputs import FIRE, ZAP, set_inputs
+from tempest_agent.envs.machine.inputs import FIRE, SPINNER_MAX, ZAP, set_inputs
 from tempest_agent.experts import make_teacher
 
 SETTINGS = GameSettings(start_level=range(1, 100), skip_idle=False)
 GAMES = 64
-"""Games side by side where one core's speed is measured: their images fit its cache."""
+"""Games in parallel when one core's speed is measured: their images fit its cache."""
 
 MANY_GAMES = 1024
 TICKS = 1500
 MANY_TICKS = 200
 CROWD_GAMES = 16_384
-"""Games whose images fit no cache."""
+"""Games whose images exceed all caches."""
 
 CROWD_TICKS = 40
-REPETITIONS = 5
 PAIRS = 25
 CROWD_PAIRS = 9
 WARM_STARTS = 3
 ALE_FRAMES = 5_000
 ALE_GAME = "space_invaders"
 
-Preparation: TypeAlias = Callable[[], Callable[[], None]]
-"""Makes something to be timed."""
 
 FIRST_STEP = (
     "import gymnasium\n"
@@ -61,7 +59,7 @@ FIRST_STEP = (
 
 @dataclass(frozen=True)
 class Play:
-    """Recorded play: states to start from and the inputs of each tick, ``(ticks, games)``."""
+    """Recorded play: initial states and the inputs of each tick, ``(ticks, games)``."""
 
     states: NDArray[np.uint8]
     spins: NDArray[np.int8]
@@ -74,7 +72,7 @@ class Play:
 
 
 def measure() -> dict[str, Figure]:
-    """Every figure of the environment, see ``docs/commands.md``."""
+    """Return every figure of the environment, see ``docs/commands.md``."""
     few, many = record(GAMES, TICKS), record(MANY_GAMES, MANY_TICKS)
     seconds = fastest(lambda: _replay(few), lambda: _steps(few, threads=1))
     ticks, steps = (few.decisions / each for each in seconds)
@@ -113,13 +111,13 @@ def measure() -> dict[str, Figure]:
             f"speed of 2 threads to 1, {CROWD_GAMES} games with features",
             crowd.decisions / crowd_one,
         ),
-        "vector_overhead": {
-            "value": vector / batch - 1.0,
-            "unit": "time that Gymnasium's vector form adds to the batched step with the same "
+        "vector_overhead": compared(
+            batch / vector,
+            "time that Gymnasium's vector form adds to the batched step with the same "
             f"float observations, of the same {MANY_GAMES} games",
-            "baseline": many.decisions / batch,
-            "ratio": batch / vector,
-        },
+            many.decisions / batch,
+            value=vector / batch - 1.0,
+        ),
         "many_games_ratio": compared(
             by_few / at_once,
             f"speed of {CROWD_GAMES} games at once to {GAMES} at a time, with features",
@@ -131,24 +129,16 @@ def measure() -> dict[str, Figure]:
         ),
         "first_compile_seconds": figure(_first_compile(), "s the same with nothing compiled"),
         "bytes_per_game": figure(_bytes_per_game(), "bytes"),
-        "ale_ratio": {
-            "value": None if ale is None else steps / ale,
-            "unit": f"steps with features to ALE frames without picture ({ALE_GAME})"
-            if ale is not None
-            else "needs ale-py: pip install ale-py",
-            "baseline": ale,
-            "ratio": None if ale is None else steps / ale,
-        },
+        "ale_ratio": figure(None, "needs ale-py: pip install ale-py")
+        if ale is None
+        else compared(
+            steps / ale, f"steps with features to ALE frames without picture ({ALE_GAME})", ale
+        ),
     }
 
 
-def compared(ratio: float, unit: str, baseline: float) -> Figure:
-    """A figure that is a ratio of speeds; ``baseline`` is the slower way's steps/s."""
-    return {"value": ratio, "unit": unit, "baseline": baseline, "ratio": ratio}
-
-
 def record(games: int, ticks: int) -> Play:
-    """Let the expert play ``games`` games for ``ticks`` ticks, and keep what it did."""
+    """Let the expert play ``games`` games for ``ticks`` ticks, and record its inputs."""
     batch = GameBatch(games, SETTINGS, observe=False)
     batch.reset(seeds=np.random.SeedSequence(1))
     states = batch.clone()
@@ -169,7 +159,7 @@ def replay_ticks(
     spins: NDArray[np.int8],
     buttons: NDArray[np.uint8],
 ) -> None:
-    """The bare game: inputs and ticks."""
+    """Play recorded inputs through the bare game."""
     for at in range(spins.shape[0]):
         for game in range(spins.shape[1]):
             pressed = int64(buttons[at, game])
@@ -185,7 +175,7 @@ def replay_steps(
     buttons: NDArray[np.uint8],
     outputs: Any,
 ) -> None:
-    """All steps of a batch in one call, so that nothing is added to them."""
+    """Run all steps of a batch in one call, without overhead."""
     acting, pairs, turns = actions
     floats, report, ends, rewards, scale = outputs
     for at in range(spins.shape[0]):
@@ -195,45 +185,6 @@ def replay_steps(
         )  # fmt: skip
 
 
-def fastest(*prepare: Preparation) -> list[float]:
-    """Least seconds of ``REPETITIONS`` runs of each; what ``prepare`` does is not timed.
-
-    The runs take turns, so that a machine that is busy for a while slows all of them down.
-    """
-    seconds: list[list[float]] = [[] for _ in prepare]
-    for _ in range(REPETITIONS + 1):  # The first one compiles.
-        for times, make in zip(seconds, prepare, strict=True):
-            run = make()
-            began = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - began)
-    return [min(times[1:]) for times in seconds]
-
-
-def paired(count: int, *pairs: tuple[Preparation, Preparation]) -> list[tuple[float, float]]:
-    """Seconds of both of each pair, whose ratio is the median of those of ``count`` runs of both.
-
-    The two follow each other, so that what else the machine does disturbs both.  The pairs take
-    turns, so that a machine that is busy for a while disturbs them alike.
-    """
-    seconds = np.zeros((len(pairs), count + 1, 2))
-    for number in range(count + 1):
-        for which, pair in enumerate(pairs):
-            for way, make in enumerate(pair):
-                run = make()
-                began = time.perf_counter()
-                run()
-                seconds[which, number, way] = time.perf_counter() - began
-    return [_typical(each[1:]) for each in seconds]  # The first ones compile.
-
-
-def _typical(pairs: NDArray[np.float64]) -> tuple[float, float]:
-    """Of ``(runs, 2)`` seconds: the second's least, and the first's by the median of the ratios."""
-    ratio = float(np.median(pairs[:, 0] / pairs[:, 1]))
-    least = float(pairs[:, 1].min())
-    return ratio * least, least
-
-
 def _replay(play: Play) -> Callable[[], None]:
     batch = GameBatch(play.spins.shape[1], SETTINGS)
     batch.restore(play.states)
@@ -241,7 +192,7 @@ def _replay(play: Play) -> Callable[[], None]:
 
 
 def _compiled_steps(play: Play, together: int = 0) -> Callable[[], None]:
-    """All of ``play``'s steps, ``together`` games at a time (0: all of them)."""
+    """Prepare ``play``'s steps as one compiled call, ``together`` games at a time (0: all)."""
     games = play.spins.shape[1]
     together = together or games
     whole, batch = GameBatch(games, SETTINGS), GameBatch(together, SETTINGS)
@@ -269,7 +220,7 @@ def _compiled_steps(play: Play, together: int = 0) -> Callable[[], None]:
 
 
 def _at_once(*runs: Callable[[], None]) -> Callable[[], None]:
-    """All ``runs``, each in a thread of its own."""
+    """Return a run of all ``runs`` at once, each in its own thread."""
 
     def run() -> None:
         with ThreadPoolExecutor(len(runs)) as pool:
@@ -280,7 +231,7 @@ def _at_once(*runs: Callable[[], None]) -> Callable[[], None]:
 
 
 def _steps(play: Play, threads: int) -> Callable[[], None]:
-    """``play``'s steps, with the observation as codes."""
+    """Prepare ``play``'s steps, with observations as codes."""
     batch = GameBatch(play.spins.shape[1], SETTINGS, num_threads=threads)
     batch.restore(play.states)
 
@@ -293,19 +244,19 @@ def _steps(play: Play, threads: int) -> Callable[[], None]:
 
 
 def _vector_and_batch(play: Play) -> tuple[float, float]:
-    """Seconds of ``play``'s steps through the vector environment, and through its batch alone.
+    """Return the seconds of ``play``'s steps through the vector environment, and its batch alone.
 
-    Both have the same games and memory: of the same games in other memory, one lot may be slower
-    by more than the difference that is looked for.  So they take turns step by step; every second
-    time the other one begins.  Their actions are new arrays, as an agent has just made them.
+    Both use the same games and memory, because the effect of another memory layout may exceed the
+    difference.  So they take turns step by step, alternating who is first.  Actions are new arrays,
+    as an agent makes them.
 
-    Of each step the least time counts: it is the same work in every run, and what else the machine
-    does, which is often more than the difference, only adds to it.
+    The least time of each step counts: the work is the same in every run, and other load, which is
+    often more than the difference, only adds to it.
     """
     env = TempestVectorEnv(play.spins.shape[1], start_level=range(1, 100), skip_idle=False)
     observations = env.reset(seed=0)[0]
     nothing = NO_OUTPUT.observations
-    knob = (play.spins / np.float32(31.0)).astype(np.float32)[..., None]
+    knob = (play.spins / np.float32(SPINNER_MAX)).astype(np.float32)[..., None]
     pairs = play.buttons.astype(np.int64)
     seconds = np.zeros((PAIRS + 1, 2, len(pairs)))
     for number in range(2 * (PAIRS + 1)):
@@ -314,7 +265,7 @@ def _vector_and_batch(play: Play) -> tuple[float, float]:
             way = (at + number) % 2
             if way == 0:
                 action = {"buttons": pairs[at].copy(), "spinner": knob[at].copy()}
-                # The last observations are freed: the environment's next ones may take their place.
+                # The last observations are released, so the environment reuses their memory.
                 observations, out = nothing, NO_OUTPUT
                 began = time.perf_counter()
                 observations = env.step(action)[0]
@@ -329,13 +280,12 @@ def _vector_and_batch(play: Play) -> tuple[float, float]:
 
 
 def _first_step(cache: str | None) -> float:
-    """Seconds of a new process from its start to the first step of an environment."""
+    """Return the seconds from the start of a new process to its first environment step."""
     environment = dict(os.environ)
     if cache is not None:
         environment["TEMPEST_AGENT_CACHE"] = cache
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", FIRST_STEP], check=True, env=environment)
-    return time.perf_counter() - began
+    command = [sys.executable, "-c", FIRST_STEP]
+    return seconds_of(lambda: subprocess.run(command, check=True, env=environment))
 
 
 def _first_compile() -> float:
@@ -351,7 +301,7 @@ def _bytes_per_game() -> float:
 
 
 def _ale_frames_per_second() -> float | None:
-    """Frames a second of one Atari 2600 game with random actions, RAM only; None without ALE."""
+    """Return frames per second of an Atari 2600 game, RAM only; None without ALE."""
     try:
         import ale_py
         from ale_py import roms

@@ -1,4 +1,4 @@
-"""One measured figure, and its ratio to a baseline of the same run."""
+"""One measured value, and its ratio to a baseline measured in the same run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TypedDict
 
 
 class Figure(TypedDict):
-    """One measured figure; ``baseline`` and ``ratio`` are None where there is no baseline."""
+    """One measured value; ``baseline`` and ``ratio`` are None if there is no baseline."""
 
     value: float | None
     unit: str
@@ -15,6 +15,16 @@ class Figure(TypedDict):
 
 
 def figure(value: float | None, unit: str, baseline: float | None = None) -> Figure:
-    """A figure, with its ratio to ``baseline`` where there is one."""
+    """Return ``value`` with its ratio to ``baseline``, if there is one."""
     ratio = None if baseline is None or value is None else value / baseline
     return {"value": value, "unit": unit, "baseline": baseline, "ratio": ratio}
+
+
+def compared(ratio: float, unit: str, baseline: float | None, value: float | None = None) -> Figure:
+    """Return a figure that is itself a ratio; ``value`` if its value is another number."""
+    return {
+        "value": ratio if value is None else value,
+        "unit": unit,
+        "baseline": baseline,
+        "ratio": ratio,
+    }

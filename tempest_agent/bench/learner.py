@@ -1,15 +1,14 @@
-"""Speed of the learner's update, beside a plain PyTorch loop and beside its bare matrix products.
+"""Speed of the learner's update, compared with a plain PyTorch loop and its bare matrix products.
 
 All three do the arithmetic of one double-DQN update on the same rows, on one thread: a forward and
-a backward pass over the states, and two forward passes (online and target network) over the states
-after them.  The plain loop is the best that one would write down in a single file, with nothing but
-torch's own operations: fused optimiser, averages and norms over all weights at once.
+a backward pass over the states, and two forward passes (online and target network) over the next
+states.  The plain loop is a good single-file implementation with torch's own operations only: fused
+optimiser, averages and norms over all weights at once.
 """
 
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,17 +21,19 @@ from torch import Tensor, nn
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.replay.buffer import AGENT, Batch
-from tempest_agent.bench.figures import Figure, figure
+from tempest_agent.agent.replay.rows import AGENT, Batch
+from tempest_agent.bench.figures import Figure, compared, figure
 from tempest_agent.bench.tensor_memory import peak_bytes
+from tempest_agent.bench.timing import Preparation, rounds
 from tempest_agent.config import Config, load_config
+from tempest_agent.envs.machine.inputs import SPINNER_MAX
 
 Seconds = NDArray[np.float64]
 
 CPU = torch.device("cpu")
 ROUNDS = 15
 WARM_UP_ROUNDS = 2
-"""Rounds that are left out: memory is new, and kernels compile."""
+"""Rounds that are left out, in which memory is allocated and kernels compile."""
 
 BATCH = 4096
 DEFAULT_BATCH = 256
@@ -45,7 +46,7 @@ PLAIN_KNOTS = 9
 
 
 def measure() -> dict[str, Figure]:
-    """Every figure of the learner, see ``docs/commands.md``."""
+    """Return every figure of the learner, see ``docs/commands.md``."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -54,23 +55,20 @@ def measure() -> dict[str, Figure]:
         one, four = (_memory(Layout(PUBLIC_FEATURES), parts) for parts in (1, 4))
     finally:
         torch.set_num_threads(threads)
-    accumulated = 4.0 * _median(public.ours / public.four)
     return {
         "samples_per_second": _speed(public, BATCH),
         "ratio_to_plain_loop": _ratio(public.ours, public.plain, "the best plain PyTorch loop"),
         "ratio_to_matmul": _ratio(public.ours, public.products, "its matrix products"),
-        "accumulation_4_ratio": {
-            "value": accumulated,
-            "unit": "speed with 4 micro-batches to 1, equally many rows in each",
-            "baseline": BATCH / _median(public.ours),
-            "ratio": accumulated,
-        },
-        "accumulation_4_memory_ratio": {
-            "value": four / one,
-            "unit": "peak bytes of tensors with 4 micro-batches to 1, equally many rows in each",
-            "baseline": float(one),
-            "ratio": four / one,
-        },
+        "accumulation_4_ratio": compared(
+            4.0 * _median(public.ours / public.four),
+            "speed with 4 micro-batches to 1, equally many rows in each",
+            BATCH / _median(public.ours),
+        ),
+        "accumulation_4_memory_ratio": compared(
+            four / one,
+            "peak bytes of tensors with 4 micro-batches to 1, equally many rows in each",
+            float(one),
+        ),
         "default_samples_per_second": _speed(default, DEFAULT_BATCH),
         "default_ratio_to_plain_loop": _ratio(
             default.ours, default.plain, "the best plain PyTorch loop"
@@ -81,7 +79,7 @@ def measure() -> dict[str, Figure]:
 
 @dataclass(frozen=True)
 class _Seconds:
-    """Of one update in each of ``ROUNDS`` rounds, ``(ROUNDS,)``."""
+    """Seconds of one update in each of ``ROUNDS`` rounds, ``(ROUNDS,)``."""
 
     ours: Seconds
     plain: Seconds
@@ -98,14 +96,9 @@ def _speed(seconds: _Seconds, rows: int) -> Figure:
 
 
 def _ratio(seconds: Seconds, baseline: Seconds, of: str) -> Figure:
-    """The median of the rounds' ratios: what else the machine does slows both of a round down."""
+    """Return the median of the rounds' ratios: other load slows both of a round alike."""
     ratio = _median(seconds / baseline)
-    return {
-        "value": ratio,
-        "unit": f"time of an update to that of {of}",
-        "baseline": _median(baseline),
-        "ratio": ratio,
-    }
+    return compared(ratio, f"time of an update to that of {of}", _median(baseline))
 
 
 def _compare(layout: Layout, overrides: tuple[str, ...], rows: int) -> _Seconds:
@@ -113,35 +106,36 @@ def _compare(layout: Layout, overrides: tuple[str, ...], rows: int) -> _Seconds:
     four = load_config(None, [*COMMON, *overrides, "learner.gradient_accumulation_steps=4"])
     batch = random_batch(layout, rows)
     return _Seconds(
-        *_rounds(
-            _ours(layout, config, batch),
-            _plain(layout, config, batch),
-            _products(layout, config, rows),
-            _ours(layout, four, random_batch(layout, 4 * rows)),
+        *rounds(
+            ROUNDS,
+            WARM_UP_ROUNDS,
+            *map(
+                _always,
+                (
+                    _ours(layout, config, batch),
+                    _plain(layout, config, batch),
+                    _products(layout, config, rows),
+                    _ours(layout, four, random_batch(layout, 4 * rows)),
+                ),
+            ),
         )
     )
 
 
-def _rounds(*runs: Callable[[], None]) -> list[Seconds]:
-    """Seconds of each of ``runs`` in ``ROUNDS`` rounds, in which they take turns."""
-    seconds = np.empty((len(runs), ROUNDS + WARM_UP_ROUNDS))
-    for number in range(seconds.shape[1]):
-        for times, run in zip(seconds, runs, strict=True):
-            began = time.perf_counter()
-            run()
-            times[number] = time.perf_counter() - began
-    return list(seconds[:, WARM_UP_ROUNDS:])
+def _always(run: Callable[[], None]) -> Preparation:
+    """Return a preparation that does nothing and times ``run``."""
+    return lambda: run
 
 
 def _memory(layout: Layout, parts: int) -> int:
-    """Most bytes of tensors at once in an update of ``parts`` micro-batches of ``BATCH`` rows."""
+    """Return the peak bytes of an update of ``parts`` micro-batches of ``BATCH`` rows."""
     accumulation = f"learner.gradient_accumulation_steps={parts}"
     config = load_config(None, [*COMMON, PUBLIC_HIDDEN, accumulation])
     return peak_bytes(_ours(layout, config, random_batch(layout, parts * BATCH)))
 
 
 def random_batch(layout: Layout, rows: int) -> Batch:
-    """Random rows, one code in ten above 0 as in real observations."""
+    """Return random rows with about one code in ten nonzero, as in real observations."""
     random = np.random.default_rng(0)
 
     def codes() -> NDArray[np.int8]:
@@ -151,7 +145,7 @@ def random_batch(layout: Layout, rows: int) -> Batch:
     return Batch(
         codes=codes(),
         next_codes=codes(),
-        spin=random.integers(-31, 32, rows).astype(np.int8),
+        spin=random.integers(-SPINNER_MAX, SPINNER_MAX + 1, rows).astype(np.int8),
         buttons=random.integers(0, 4, rows).astype(np.uint8),
         returns=random.normal(size=rows).astype(np.float32),
         discounts=np.full(rows, 0.95, np.float32),
@@ -178,7 +172,7 @@ def _ours(layout: Layout, config: Config, batch: Batch) -> Callable[[], None]:
 
 
 class PlainNetwork(nn.Module):
-    """The same layers as ours, written down directly."""
+    """The same layers as ours, written plainly."""
 
     def __init__(self, num_inputs: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
@@ -200,7 +194,7 @@ class PlainNetwork(nn.Module):
 
 
 def _between(values: Tensor, position: Tensor) -> Tensor:
-    """Values ``(..., K)`` at ``position`` ``(...)``, straight lines between the knots."""
+    """Interpolate values ``(..., K)`` linearly at ``position`` ``(...)``."""
     place = (position + 1) * 0.5 * (PLAIN_KNOTS - 1)
     lower = place.detach().floor().clamp(max=PLAIN_KNOTS - 2).long()
     left = values.gather(-1, lower.unsqueeze(-1)).squeeze(-1)
@@ -217,7 +211,7 @@ def _plain(layout: Layout, config: Config, batch: Batch) -> Callable[[], None]:
 def plain_update(
     online: PlainNetwork, batch: Batch, spinner_weight: float = 0.1
 ) -> Callable[[], None]:
-    """The update of ``online`` as one would write it down who knows torch well."""
+    """Return the update of ``online`` as a good plain implementation."""
     target, average = copy.deepcopy(online), copy.deepcopy(online)
     optimizer = torch.optim.AdamW(online.parameters(), lr=1e-4, weight_decay=1e-4, fused=True)
     weights: list[Tensor] = list(online.parameters())
@@ -228,7 +222,7 @@ def plain_update(
         observation = torch.from_numpy(batch.codes).float().div_(127)
         following = torch.from_numpy(batch.next_codes).float().div_(127)
         pair = torch.from_numpy(batch.buttons).long()
-        position = torch.from_numpy(batch.spin).float().div_(31)
+        position = torch.from_numpy(batch.spin).float().div_(SPINNER_MAX)
         with torch.no_grad():
             best = online(following)[0].flatten(1).argmax(dim=1)
             bootstrap = target(following)[0].flatten(1)[rows, best]
@@ -249,7 +243,7 @@ def plain_update(
 
 
 def _products(layout: Layout, config: Config, rows: int) -> Callable[[], None]:
-    """Three forward passes and a backward pass, without everything between the products."""
+    """Return three forward passes and a backward pass of the matrix products alone."""
     outputs = 4 * PLAIN_KNOTS + 1
     widths = (layout.num_features, *config.network.hidden, outputs)
     weights = [torch.randn(b, a) * 0.01 for a, b in pairwise(widths)]
@@ -263,7 +257,7 @@ def _products(layout: Layout, config: Config, rows: int) -> Callable[[], None]:
                 torch.mm(inputs[i], weight.T, out=buffers[i + 1])
         for i in reversed(range(len(weights))):
             torch.mm(inputs[i + 1].T, inputs[i], out=gradients[i])
-            # Nobody needs the gradient to the observation.
+            # The gradient with respect to the observation is not needed.
             if i:
                 torch.mm(inputs[i + 1], weights[i], out=buffers[i])
 

@@ -1,4 +1,4 @@
-"""Speed of the real game: what the bridge costs beyond MAME's own speed."""
+"""Speed of the real game: the cost of the bridge compared with MAME alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from tempest_agent.bench.figures import Figure, figure
+from tempest_agent.bench.figures import Figure, compared, figure
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.mame import protocol
 from tempest_agent.envs.mame.mame_batch import MameBatch
@@ -20,9 +20,9 @@ STATE_LOADS = 20
 
 
 def measure(machine: MameOptions) -> dict[str, Figure]:
-    """Figures of one MAME; its own speed is that of the same process without the bridge's taps.
+    """Measure one MAME; its own speed is the same process without the bridge's taps.
 
-    Both are measured in turns, so that a machine that is busy for a while slows both down.
+    Both take turns, so that other load slows both down.
     """
     settings = GameSettings(skip_idle=False)
     bridged: list[float] = []
@@ -41,21 +41,18 @@ def measure(machine: MameOptions) -> dict[str, Figure]:
     slow, fast = min(bridged), min(free)
     return {
         "mame_ticks_per_second": figure(1 / slow, "ticks/s", 1 / fast),
-        "bridge_overhead": {
-            "value": slow / fast - 1,
-            "unit": "time of a tick with its exchange beyond MAME's own",
-            "baseline": fast,
-            "ratio": slow / fast,
-        },
+        "bridge_overhead": compared(
+            slow / fast, "time of a tick with its exchange beyond MAME's own", fast, slow / fast - 1
+        ),
         "first_game_seconds": figure(first_game, "s from nothing to the first play tick"),
         "reset_seconds": figure(reset, "s from one game to the next one's first play tick"),
     }
 
 
 def _bridged(batch: MameBatch) -> float:
-    """Seconds of a tick with everything that an environment's step does."""
+    """Return the seconds per tick with everything that an environment's step does."""
     spin, buttons = np.zeros(1, np.int8), np.ones(1, np.uint8)
-    # A new game, so that no time goes to starting one in between.
+    # A new game, so that none is started in between.
     batch.reset()
     began = time.perf_counter()
     for _ in range(TICKS):
@@ -64,7 +61,7 @@ def _bridged(batch: MameBatch) -> float:
 
 
 def _free(batch: MameBatch) -> float:
-    """Seconds of a tick when MAME is left alone."""
+    """Return the seconds per tick of MAME alone."""
     frames = round(TICKS * FRAMES_PER_TICK)
     start = batch.frame(0)
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Speed of the renderer, on images of the expert's play all over the levels."""
+"""Speed of the renderer, on images of the expert's play on all levels."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tempest_agent.bench.env import SETTINGS, fastest
+from tempest_agent.bench.env import SETTINGS
 from tempest_agent.bench.figures import Figure, figure
+from tempest_agent.bench.timing import fastest
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.render.renderer import Renderer
 from tempest_agent.experts import make_teacher
@@ -18,7 +19,7 @@ WARM_UP = 150
 
 
 def measure() -> dict[str, Figure]:
-    """Frames a second of the whole picture and of the small one used as an observation."""
+    """Measure frames per second of the full picture and of the small one used as observation."""
     batch = GameBatch(FRAMES, SETTINGS, observe=False)
     batch.reset(seeds=np.random.SeedSequence(2))
     expert = make_teacher("expert")

@@ -1,9 +1,8 @@
-"""Speed and size of the replay: priorities against uniform sampling at a million rows."""
+"""Speed and size of the replay: prioritised and uniform sampling at a million rows."""
 
 from __future__ import annotations
 
 import copy
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,10 +13,11 @@ from numpy.typing import NDArray
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.replay.buffer import AGENT, ReplayBuffer, Rows
-from tempest_agent.bench.env import fastest
-from tempest_agent.bench.figures import Figure, figure
+from tempest_agent.agent.replay.buffer import ReplayBuffer
+from tempest_agent.agent.replay.rows import AGENT, Rows
+from tempest_agent.bench.figures import Figure, compared, figure
 from tempest_agent.bench.learner import random_batch
+from tempest_agent.bench.timing import fastest, seconds_of
 from tempest_agent.config import load_config
 
 ROWS = 1_000_000
@@ -25,25 +25,24 @@ GAMES = 128
 BATCH = 512
 LARGER_BATCHES = (4096, 16_384)
 CALLS = 20
-"""Batches of ``BATCH`` of one measurement: a single one is too short to time."""
+"""Batches of ``BATCH`` per measurement: a single one is too short to time."""
 
 FEATURES = 171
-"""Of the rows that are compared; more would favour priorities, whose cost they do not change."""
+"""Of the compared rows; more would favour priorities, whose cost does not depend on it."""
 
 
 def measure() -> dict[str, Figure]:
-    """Every figure of the replay, see ``docs/commands.md``."""
+    """Return every figure of the replay, see ``docs/commands.md``."""
     buffer = filled(FEATURES)
     costs = {rows: _measured(buffer, rows) for rows in (BATCH, *LARGER_BATCHES)}
     small = costs[BATCH]
     real = ReplayBuffer.bytes_per_row(TEMPEST_LAYOUT.num_features)
     figures: dict[str, Figure] = {
-        "prioritised_to_uniform": {
-            "value": small.prioritised / small.uniform,
-            "unit": f"time to sample {BATCH} of {ROWS:,} rows and update them, to sampling alone",
-            "baseline": small.uniform,
-            "ratio": small.prioritised / small.uniform,
-        },
+        "prioritised_to_uniform": compared(
+            small.prioritised / small.uniform,
+            f"time to sample {BATCH} of {ROWS:,} rows and update them, to sampling alone",
+            small.uniform,
+        ),
         "prioritised_update_ratio": small.ratio,
     }
     figures |= {f"prioritised_update_ratio_{rows}": costs[rows].ratio for rows in LARGER_BATCHES}
@@ -58,7 +57,7 @@ def measure() -> dict[str, Figure]:
 
 @dataclass(frozen=True)
 class _Costs:
-    """Seconds of a batch of ``rows``."""
+    """Seconds per batch of ``rows``."""
 
     rows: int
     uniform: float
@@ -67,16 +66,11 @@ class _Costs:
 
     @property
     def ratio(self) -> Figure:
-        """Of whole updates, with and without priorities."""
+        """Time of a whole update with priorities, compared with one without."""
         without = self.update + self.uniform
         ratio = (self.update + self.prioritised) / without
         unit = f"time of a whole update of the default network from {self.rows:,} rows, to the same"
-        return {
-            "value": ratio,
-            "unit": f"{unit} without priorities",
-            "baseline": without,
-            "ratio": ratio,
-        }
+        return compared(ratio, f"{unit} without priorities", without)
 
 
 def _measured(buffer: ReplayBuffer, rows: int) -> _Costs:
@@ -88,7 +82,7 @@ def _measured(buffer: ReplayBuffer, rows: int) -> _Costs:
 
 
 def filled(num_features: int) -> ReplayBuffer:
-    """A prioritised replay full of random rows."""
+    """Return a prioritised replay filled with random rows."""
     buffer = ReplayBuffer(
         ROWS, GAMES, num_features, n_steps=5, gamma=0.99, prioritised=True, seed=0
     )
@@ -141,16 +135,12 @@ def _prioritised(buffer: ReplayBuffer, rows: int, calls: int) -> Callable[[], No
 
 
 def _update_seconds(rows: int) -> float:
-    """Of the learner, from a sampled batch of the default network's observations."""
+    """Return the seconds of an update of the default network on a sampled batch."""
     layout: Layout = TEMPEST_LAYOUT
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     learner = Learner(layout, load_config(), torch.device("cpu"))
     batch = random_batch(layout, rows)
-    best = float("inf")
-    for _ in range(5):
-        began = time.perf_counter()
-        learner.update(batch, 1e-4, 0.0)
-        best = min(best, time.perf_counter() - began)
+    best = min(seconds_of(lambda: learner.update(batch, 1e-4, 0.0)) for _ in range(5))
     torch.set_num_threads(threads)
     return best

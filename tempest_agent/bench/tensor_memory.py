@@ -1,4 +1,4 @@
-"""How much memory the tensors of a calculation take at once."""
+"""Measure the peak memory of the tensors of a calculation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Counts the bytes of every storage that appears while it is active, until it is freed."""
+    """Counts the bytes of every storage created while it is active, until it is freed."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -49,7 +49,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def peak_bytes(run: Callable[[], Any]) -> int:
-    """The most bytes that tensors made by ``run`` took at one time."""
+    """Return the peak bytes of the tensors made by ``run``."""
     watch = _Watch()
     with watch:
         run()

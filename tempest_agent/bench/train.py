@@ -1,4 +1,4 @@
-"""Speed of training: the default configuration, and as a library on a small task."""
+"""Speed of training: the default configuration, and the library on a small task."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from stable_baselines3 import DQN
 
 from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
-from tempest_agent.bench.figures import Figure, figure
+from tempest_agent.bench.figures import Figure, compared, figure
 from tempest_agent.config import load_config
 from tempest_agent.training.trainer import Trainer
 
@@ -28,7 +28,7 @@ SHORT = (
     "teacher.score=100_000",
 )
 WARM_UP_LINES = 2
-"""Lines of metrics that are left out: the replay fills up, and kernels compile."""
+"""Log rows that are left out, in which the replay fills and kernels compile."""
 
 SMALL_STEPS = 2_000
 SMALL_ROUNDS = 5
@@ -48,14 +48,14 @@ SMALL: dict[str, Any] = {
 
 
 def measure() -> dict[str, Figure]:
-    """Decisions and learned rows a second once the replay is full enough to learn from."""
+    """Measure steps and learned rows per second once learning has started."""
     lines: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory() as folder:
         Trainer(load_config("default", SHORT), Path(folder), on_metrics=lines.append).run()
     steady = lines[WARM_UP_LINES:]
 
     def mean(name: str) -> float:
-        # Lines are equally many decisions apart, so their times add up, not their rates.
+        # Rows are equally many steps apart: the harmonic mean.
         return len(steady) / sum(1.0 / line[name] for line in steady)
 
     return {
@@ -67,7 +67,7 @@ def measure() -> dict[str, Figure]:
 
 
 class _Balance(gym.Env[NDArray[np.float32], Any]):
-    """CartPole, with a place on an axis beside its two actions if ``hybrid``."""
+    """CartPole; if ``hybrid``, with a continuous part besides its two actions."""
 
     def __init__(self, hybrid: bool) -> None:
         self.game: Any = gym.make("CartPole-v1")
@@ -88,7 +88,7 @@ class _Balance(gym.Env[NDArray[np.float32], Any]):
 
 
 def _beside_sb3() -> Figure:
-    """CPU time on one environment and a small network, both algorithms taking turns."""
+    """Compare CPU times with SB3's DQN on one environment and a small network, in turns."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -99,12 +99,8 @@ def _beside_sb3() -> Figure:
         torch.set_num_threads(threads)
     theirs, ours = seconds[1:].T
     ratio = float(np.median(ours / theirs))
-    return {
-        "value": ratio,
-        "unit": "CPU time to that of SB3's DQN, one environment, 2 layers of 64, batch 32",
-        "baseline": float(np.median(theirs)),
-        "ratio": ratio,
-    }
+    unit = "CPU time to that of SB3's DQN, one environment, 2 layers of 64, batch 32"
+    return compared(ratio, unit, float(np.median(theirs)))
 
 
 def _cpu_time(algorithm: Any) -> float:

@@ -1,1 +1,1 @@
-"""One module a command; each is imported only when its command runs."""
+"""One module per command, imported only when the command runs."""

@@ -1,4 +1,4 @@
-"""``tempest-agent bench``: how fast things are."""
+"""``tempest-agent bench``: measure speed."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ TARGETS = ("env", "render", "learner", "replay", "train")
 def bench(target: str, backend: str, as_json: bool, **machine_options: Any) -> None:
     """Measure the speed of a part: env (default), render, learner, replay or train.
 
-    Ratios are to a baseline that is measured in the same run.  `bench env --backend mame` measures
-    what the bridge to the real game costs.
+    Ratios are to a baseline measured in the same run.  `bench env --backend mame` measures the
+    cost of the bridge to the real game.
     """
     if backend != "sim" and target != "env":
-        raise UserError(f"bench {target} is about the simulator: leave --backend out")
+        raise UserError(f"bench {target} measures the simulator only: leave --backend out")
     machine = machine_from(backend, **machine_options)
     if machine is not None:
         introduce_machine(machine)

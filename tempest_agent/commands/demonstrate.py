@@ -1,4 +1,4 @@
-"""``tempest-agent demonstrate``: a player's games as a Minari data set."""
+"""``tempest-agent demonstrate``: record a player's games as a Minari data set."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from tempest_agent.commands.options.output import (
+    EXIT_INTERRUPTED,
     json_option,
     only_results_on_stdout,
     print_json,
@@ -52,16 +53,16 @@ def demonstrate(
 ) -> None:
     """Record games of a player as a Minari data set.
 
-    Data sets lie in the folder MINARI_DATASETS_PATH, by default ~/.minari/datasets. Ctrl-C keeps
-    the games that are complete. `train --set replay.demonstrations=NAME` begins with them.
+    Data sets are stored in the folder MINARI_DATASETS_PATH, by default ~/.minari/datasets. Ctrl-C
+    keeps the complete games. `train --set replay.demonstrations=NAME` starts with them.
     """
     with only_results_on_stdout():
         from tempest_agent.console.progress import Progress
         from tempest_agent.demonstrations.recorder import Recorder
-        from tempest_agent.evaluation.games import Games
+        from tempest_agent.evaluation.games import EvaluationGames
         from tempest_agent.evaluation.players import find_player
 
-        games = Games(episodes, seed, level, max_ticks, input_delay, bonus_life)
+        games = EvaluationGames(episodes, seed, level, max_ticks, input_delay, bonus_life)
         recorder = Recorder(find_player(policy), games, dataset, force)
         stop = threading.Event()
         lengths: list[int] = []
@@ -70,7 +71,7 @@ def demonstrate(
         def ask(_number: int, _frame: Any) -> None:
             stop.set()
 
-        # A write that is cut off would damage what is complete: the present tick is finished.
+        # An interrupted write would damage complete games, so the current tick is finished.
         before = signal.signal(signal.SIGINT, ask)
         try:
             label = f"demonstrate {policy}"
@@ -95,4 +96,4 @@ def demonstrate(
         click.echo(f"{dataset}: {done} games of {policy}; read it with minari.load_dataset")
     if stop.is_set() and done < episodes:
         click.echo(f"tempest-agent: interrupted, {done} complete games are kept", err=True)
-        context.exit(130)
+        context.exit(EXIT_INTERRUPTED)

@@ -1,4 +1,4 @@
-"""``tempest-agent diagnose``: what ails a run, or ailed it."""
+"""``tempest-agent diagnose``: find symptoms of training problems in a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tempest_agent.commands.options.output import (
     print_json,
 )
 from tempest_agent.commands.options.types import PATH
-from tempest_agent.errors import printable
+from tempest_agent.envs.messages import printable
 
 if TYPE_CHECKING:
     from tempest_agent.stability.diagnosis import Diagnosis
@@ -26,9 +26,9 @@ WIDTH = 88
 @click.argument("run_dir", type=PATH)
 @json_option
 def diagnose(run_dir: Path, as_json: bool) -> None:
-    """Read the metrics of the run in RUN_DIR and name symptoms, evidence, causes and remedies.
+    """Read the metrics of the run in RUN_DIR and print symptoms, evidence, causes and remedies.
 
-    The run may be finished, running or broken off. The exit code is 0 whatever is found.
+    The run may be finished, running or interrupted. The exit code is 0 whatever is found.
     """
     with only_results_on_stdout():
         from tempest_agent.stability.diagnosis import diagnose as examine_run
@@ -43,7 +43,7 @@ def diagnose(run_dir: Path, as_json: bool) -> None:
 def _print(diagnosis: Diagnosis) -> None:
     click.echo(
         f"{printable(diagnosis.run, 200)}: {diagnosis.state}, {diagnosis.steps:,} decisions, "
-        f"{diagnosis.lines} lines of metrics"
+        f"{diagnosis.lines} log rows"
     )
     for note in diagnosis.notes:
         click.echo(f"note: {note}")
@@ -53,7 +53,7 @@ def _print(diagnosis: Diagnosis) -> None:
             text = textwrap.wrap(entry[name], WIDTH - 12)
             click.echo(f"  {name:<9} " + ("\n" + " " * 12).join(text))
     if diagnosis.guard:
-        click.echo("\nwhat the guard saw and did")
+        click.echo("\nevents of the guard")
         for event in diagnosis.guard:
             what = " ".join(event[k] for k in ("kind", "symptom", "remedy") if event[k])
             words = printable(f"{what}: {event['detail']}", 300).rstrip(": ")

@@ -1,10 +1,10 @@
-"""``tempest-agent eval``: how good players are."""
+"""``tempest-agent eval``: score players."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ from tempest_agent.envs.mame.errors import machine_errors
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
-    from tempest_agent.evaluation.games import Games, Outcomes
+    from tempest_agent.evaluation.games import EvaluationGames, Outcomes
     from tempest_agent.evaluation.players import PlayerChoice
 
 
@@ -62,8 +62,8 @@ if TYPE_CHECKING:
     "--threads",
     type=WholeNumber(1, 64),
     default=lambda: min(2, os.cpu_count() or 1),
-    help="The games are divided over this many threads, each with a MAME of its own where asked "
-    "for; the scores are the same.  [default: 2]",
+    help="Threads that share the games (each with its own MAME for --backend mame); the scores do "
+    "not depend on it.  [default: 2]",
 )
 @click.option(
     "--plot",
@@ -88,8 +88,8 @@ def evaluate(
     """Play a fixed set of greedy games, each to its end, and print the raw scores.
 
     Without options this is the standard evaluation: 100 games from level 1 with the machine's
-    default switches, each cut after 30,000 ticks (18 minutes of play). Without a name it scores
-    `latest`.
+    default switches, each truncated after 30,000 ticks (18 minutes of play). Without a name it
+    scores `latest`.
 
     Several players, or several start levels, play the same games and are compared in one table,
     each player with the first one.
@@ -99,19 +99,21 @@ def evaluate(
     several = len(policies) * len(levels) > 1
     try:
         with only_results_on_stdout(), machine_errors():
-            from tempest_agent.evaluation.games import Games
-            from tempest_agent.plots.training_curves import require_picture
+            from tempest_agent.evaluation.games import EvaluationGames
+            from tempest_agent.plots.figure_files import require_picture
 
             machine = machine_from(backend, **machine_options)
             if machine is not None:
                 introduce_machine(machine)
             players = _players(policies)
-            games = Games(episodes, seed, levels[0], max_ticks, input_delay, bonus_life, machine)
+            games = EvaluationGames(
+                episodes, seed, levels[0], max_ticks, input_delay, bonus_life, machine
+            )
             if plot is not None:
                 require_picture(plot, "--plot")
             for player in players:
                 _introduce(player, input_delay)
-            # Level by level: what Ctrl-C leaves complete can be compared.
+            # Level by level, so that results can be compared after Ctrl-C.
             plan = [(replace(games, level=level), player) for level in levels for player in players]
             for number, (at_level, player) in enumerate(plan, 1):
                 label = f"eval {player.name}"
@@ -127,13 +129,13 @@ def evaluate(
             click.echo(f"{done} of {asked} evaluations are complete", err=True)
         raise
     finally:
-        # Games that were played are not lost to Ctrl-C, a lost machine or a full disk.
+        # Print the played games even after Ctrl-C, a lost machine or a full disk.
         if results:
             _print_results(results, several, as_json)
 
 
 def _players(names: Sequence[str]) -> list[PlayerChoice]:
-    """The players of these names, all of them checked before the first one plays."""
+    """Return the players of these names, all checked before the first one plays."""
     from tempest_agent.evaluation.players import find_player
 
     players = [find_player(name) for name in names]
@@ -155,21 +157,37 @@ def _introduce(player: PlayerChoice, input_delay: int) -> None:
 
 
 def _play(
-    player: PlayerChoice, games: Games, threads: int, label: str, results: list[dict[str, Any]]
+    player: PlayerChoice,
+    games: EvaluationGames,
+    threads: int,
+    label: str,
+    results: list[dict[str, Any]],
 ) -> None:
-    """Play ``games``, and add what they say to ``results``.
+    """Play ``games`` and append the result to ``results``.
 
-    What breaks them off leaves the figures of the games that are complete, if any.
+    If interrupted, append the result of the complete games, if there are any.
     """
     from tempest_agent.console.progress import Progress
     from tempest_agent.evaluation.games import joined, play_games
+    from tempest_agent.evaluation.report import evaluation_result
 
     began = time.monotonic()
     complete: list[Outcomes] = []
+
+    def add(outcomes: Outcomes, **more: bool) -> None:
+        seconds = time.monotonic() - began
+        results.append(evaluation_result(player, games, outcomes, seconds) | more)
+        if outcomes.repeated:
+            click.echo(
+                f"warning: {len(outcomes.repeated)} of {len(outcomes.scores)} games repeat an "
+                "earlier one tick by tick; they count once in the interval",
+                err=True,
+            )
+
     with Progress(games.episodes * games.max_ticks, "ticks", label) as progress:
 
         def report(ticks: int) -> None:
-            # Games on a real machine are played in turn: those that are over say how long they are.
+            # Games on a real machine are played in turn: finished ones improve the estimate.
             lengths = [int(part.ticks[0]) for part in complete] if games.machine else []
             progress.update(ticks, games.expected_ticks(lengths))
 
@@ -179,140 +197,37 @@ def _play(
             left = joined(complete) if complete else None
             if left is not None and len(left.scores):
                 progress.message(
-                    f"{label}: broken off; {len(left.scores)} of {games.episodes} games are "
-                    "complete, and the figures are of these"
-                    + ("" if games.machine else " (short games are over first)")
+                    f"{label}: interrupted; {len(left.scores)} of {games.episodes} games are "
+                    "complete, and the results cover these"
+                    + ("" if games.machine else " (short games finish first)")
                 )
-                result = _result(player, games, left, time.monotonic() - began)
-                results.append({**result, "interrupted": True})
+                add(left, interrupted=True)
             raise
-    results.append(_result(player, games, outcomes, time.monotonic() - began))
-
-
-def _result(
-    player: PlayerChoice, games: Games, outcomes: Outcomes, seconds: float
-) -> dict[str, Any]:
-    """What ``outcomes`` say as plain types: the JSON object of one evaluation."""
-    from tempest_agent.evaluation.games import summary
-
-    repeated = outcomes.repeated
-    if repeated:
-        click.echo(
-            f"warning: {len(repeated)} of {len(outcomes.scores)} games repeat an earlier one tick "
-            "by tick; they count once in the interval",
-            err=True,
-        )
-    machine: dict[str, Any] = {}
-    if games.machine is not None:
-        machine = {"rom_set": games.machine.rom_set, "repeated_games": repeated}
-    return {
-        "policy": player.name,
-        "episodes": len(outcomes.scores),
-        **summary(outcomes),
-        "seed": games.seed,
-        "level": games.level,
-        "max_ticks": games.max_ticks,
-        "input_delay": games.input_delay,
-        "bonus_life": games.bonus_life,
-        "frame_skip": player.frame_skip,
-        "backend": "sim" if games.machine is None else "mame",
-        **machine,
-        "checkpoint_sha256": player.sha256,
-        "checkpoint_step": player.step,
-        "seconds": round(seconds, 3),
-    }
+    add(outcomes)
 
 
 def _draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
     from tempest_agent.plots.comparison import comparison_figure
-    from tempest_agent.plots.training_curves import save_figure
+    from tempest_agent.plots.figure_files import save_figure
 
     save_figure(comparison_figure(results), path, "--plot")
     click.echo(f"plot: {path}", err=True)
 
 
 def _print_results(results: Sequence[dict[str, Any]], several: bool, as_json: bool) -> None:
-    """Print one evaluation as it is, ``several`` with their comparison."""
+    """Print one evaluation, or ``several`` with their comparison."""
+    from tempest_agent.evaluation import report
     from tempest_agent.evaluation.comparison import compare
 
     if not several:
         if as_json:
             print_json(results[0])
         else:
-            print_table(_rows(results[0]), _title(results[0]))
+            print_table(report.result_rows(results[0]), report.result_title(results[0]))
         return
     comparison = compare([result for result in results if not result.get("interrupted")])
     if as_json:
         print_json({"results": results, "comparison": comparison})
     else:
-        _print_comparison(results, comparison)
-
-
-def _print_comparison(
-    results: Sequence[Mapping[str, Any]], comparison: Sequence[Mapping[str, Any]]
-) -> None:
-    """One line an evaluation, in the order in which they were played."""
-    first = results[0]
-    better = {
-        (row["policy"], row["level"]): f"{row['probability_of_improvement']:.2f} "
-        f"({row['ci95'][0]:.2f} to {row['ci95'][1]:.2f})"
-        for row in comparison
-    }
-    click.echo(
-        f"{first['episodes']} games each, seed {first['seed']}, at most "
-        f"{first['max_ticks']:,} ticks; intervals of 95 %"
-    )
-    columns: list[tuple[str, Callable[[Mapping[str, Any]], str]]] = [
-        ("policy", _name),
-        ("level", lambda row: str(row["level"])),
-        ("IQM", lambda row: f"{row['score_iqm']:,.0f}"),
-        ("interval", lambda row: "{:,.0f} to {:,.0f}".format(*row["score_iqm_ci95"])),
-        ("deaths/1,000 ticks", lambda row: f"{row['deaths_per_1000_ticks']:.3f}"),
-        ("mean level", lambda row: f"{row['level_mean']:.1f}"),
-        ("truncated", lambda row: str(row["truncated"])),
-        (
-            "P(better than the first)",
-            lambda row: better.get((row["policy"], row["level"]), "-"),
-        ),
-    ]
-    if not comparison:
-        columns.pop()
-    rows = [[text(result) for _, text in columns] for result in results]
-    print_columns([name for name, _ in columns], rows)
-
-
-def _name(result: Mapping[str, Any]) -> str:
-    if not result.get("interrupted"):
-        return str(result["policy"])
-    return f"{result['policy']} ({result['episodes']} games)"
-
-
-def _title(result: dict[str, Any]) -> str:
-    return (
-        f"{result['policy']}: {result['episodes']} games from level {result['level']}, "
-        f"seed {result['seed']}, at most {result['max_ticks']:,} ticks each"
-    )
-
-
-def _rows(result: dict[str, Any]) -> list[tuple[str, str]]:
-    from tempest_agent.console.progress import speed
-
-    low, high = result["score_iqm_ci95"]
-    deaths = [f"{cause} {n:,}" for cause, n in result["deaths"].items() if n]
-    machine = [("ROM set", f"{result['rom_set']}, on MAME")] if "rom_set" in result else []
-    return [
-        *machine,
-        ("score, IQM", f"{result['score_iqm']:,.0f}  (95 %: {low:,.0f} to {high:,.0f})"),
-        (
-            "score",
-            f"mean {result['score_mean']:,.0f}, median {result['score_median']:,.0f}, "
-            f"best {result['score_max']:,}",
-        ),
-        ("level", f"mean {result['level_mean']:.1f}, highest {result['level_max']}"),
-        ("ticks", f"mean {result['ticks_mean']:,.0f}, {result['truncated']} games cut"),
-        ("points", f"{speed(result['points_per_1000_ticks'])} per 1,000 ticks"),
-        (
-            "deaths",
-            f"{result['deaths_per_1000_ticks']:.3f} per 1,000 ticks: {', '.join(deaths) or 'none'}",
-        ),
-    ]
+        click.echo(report.comparison_title(results))
+        print_columns(*report.comparison_table(results, comparison))

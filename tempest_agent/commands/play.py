@@ -1,4 +1,4 @@
-"""``tempest-agent play``: games to look at."""
+"""``tempest-agent play``: show, film or play games."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ def play(
     backend: str,
     **machine_options: Any,
 ) -> None:
-    """Play games to look at, and print how each ended; without a name, `latest` plays.
+    """Play games and print how each ended; without a name, `latest` plays.
 
     With the same seed, level and tick limit they are the first games of `eval`. A human plays in
     a window, with the keys a and d to turn, space or f to fire, s for the superzapper.
     """
     from tempest_agent.console.progress import Progress
-    from tempest_agent.evaluation.games import Games
+    from tempest_agent.evaluation.games import EvaluationGames
     from tempest_agent.evaluation.playback import play_ticks
 
     human = player == "human"
@@ -76,7 +76,7 @@ def play(
         introduce_machine(machine)
     keyboard = _keyboard() if human else None
     choice = _choice(player, keyboard)
-    games = Games(episodes, seed, level, max_ticks, machine=machine)
+    games = EvaluationGames(episodes, seed, level, max_ticks, machine=machine)
     with (
         machine_errors(),
         _closed_by_user(mames_window),
@@ -118,7 +118,7 @@ def _closed_by_user(mames_window: bool) -> Iterator[None]:
 
 @contextmanager
 def _film_errors(record: Path | None) -> Iterator[None]:
-    """Turn what goes wrong with the film into one line for the user."""
+    """Turn errors of the film into one line for the user."""
     if record is None:
         yield
         return
@@ -147,7 +147,7 @@ def _choice(name: str, keyboard: Keyboard | None) -> PlayerChoice:
 def _audience(
     opened: ExitStack, name: str, render: bool, record: Path | None, keyboard: Keyboard | None
 ) -> Callable[[GameBatch], bool]:
-    """What shows each tick in a window and films it; it says whether to go on."""
+    """Return a function that shows and films each tick, and returns whether to continue."""
     if not render and record is None:
         return lambda batch: True
 

@@ -1,4 +1,4 @@
-"""``tempest-agent plot``: the curves of one or more runs as a picture."""
+"""``tempest-agent plot``: draw the curves of one or more runs."""
 
 from __future__ import annotations
 
@@ -24,21 +24,15 @@ def plot(runs: tuple[Path, ...], out: Path) -> None:
 
     Needs matplotlib: pip install 'tempest-agent[plots]'.
     """
-    from tempest_agent.plots.training_curves import (
-        check_format,
-        figure_of,
-        read_curves,
-        require_matplotlib,
-        save_figure,
-        training_panels,
-    )
+    from tempest_agent.plots.figure_files import check_format, require_matplotlib, save_figure
+    from tempest_agent.plots.training_curves import figure_of, read_curves, training_panels
 
     check_format(out)
     require_matplotlib()
     if len({run.resolve() for run in runs}) < len(runs):
-        raise UserError("a run is named twice; give each run once")
+        raise UserError("a run is given twice; give each run once")
     names = [run.name or str(run.resolve()) for run in runs]
-    # Runs of one name in different folders are told apart by their paths.
+    # Runs of the same name in different folders are labelled by their paths.
     unique = len(set(names)) == len(names)
     curves = {
         name if unique else str(run): read_curves(run)

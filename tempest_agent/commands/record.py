@@ -1,4 +1,4 @@
-"""``tempest-agent record``: a recording of your own machine, for ``verify``."""
+"""``tempest-agent record``: record your own machine, for ``verify``."""
 
 from __future__ import annotations
 
@@ -34,19 +34,17 @@ def record(
 ) -> None:
     """Play the real game in MAME and record every tick of it.
 
-    `tempest-agent verify OUT.npz` then compares the simulator with it, byte by byte. A game that
-    is over is followed by another one.
+    `tempest-agent verify OUT.npz` then compares the simulator with it, byte by byte. When a game is
+    over another one starts.
     """
     from tempest_agent.envs.recordings.recording import MOST_TICKS
 
     if out.suffix != ".npz":
-        raise UserError(f"{out} is no name of a recording: end it with .npz")
+        raise UserError(f"{out} is not the name of a recording: it must end in .npz")
     if not out.parent.is_dir():
         raise UserError(f"there is no folder {out.parent} to put {out.name} in: make it first")
     if ticks > MOST_TICKS:
-        raise UserError(
-            f"--ticks {ticks}: a recording has at most {MOST_TICKS:,}; make several of them"
-        )
+        raise UserError(f"--ticks {ticks}: a recording has at most {MOST_TICKS:,}; make several")
     machine = machine_from("mame", **machine_options)
     assert machine is not None
     introduce_machine(machine)
@@ -54,14 +52,14 @@ def record(
         from tempest_agent.console.progress import Progress
         from tempest_agent.envs.engine.settings import LARGEST_LIMIT
         from tempest_agent.envs.mame.recorder import Recorder, RecordingBatch, write_recording
-        from tempest_agent.evaluation.games import Games
+        from tempest_agent.evaluation.games import EvaluationGames
         from tempest_agent.evaluation.playback import play_ticks_of
         from tempest_agent.evaluation.players import find_player
 
         choice = find_player(policy)
-        # The tick after a machine's failure would not be the one before it plus one.
+        # A restarted machine would leave a gap in the recording.
         machine = dataclasses.replace(machine, max_restarts=0)
-        games = Games(seed=seed, level=level, max_ticks=LARGEST_LIMIT)
+        games = EvaluationGames(seed=seed, level=level, max_ticks=LARGEST_LIMIT)
         recorder = Recorder(ticks)
         settings = games.settings(1, skip_idle=False)
         batch = RecordingBatch(settings, machine, recorder, choice.sees_features)

@@ -1,4 +1,4 @@
-"""``tempest-agent study``: a set of runs that answers a question, with its figure and table."""
+"""``tempest-agent study``: train a set of runs that answers a question, with figure and table."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tempest_agent.commands.options.output import (
+    EXIT_INTERRUPTED,
     json_option,
     only_results_on_stdout,
     print_json,
@@ -16,13 +17,12 @@ from tempest_agent.commands.options.types import COUNT, PATH, SEED
 from tempest_agent.errors import UserError, unknown_name
 
 STUDIES = ("stability",)
-EXIT_INTERRUPTED = 130
 DRAWN = ("default", "unstable", "recovery", "guarded", "bare", "bare_guarded")
 
 
 @click.command()
 @click.argument("name", metavar="stability")
-@click.option("--steps", type=COUNT, default=80_000, show_default=True, help="Decisions a run.")
+@click.option("--steps", type=COUNT, default=80_000, show_default=True, help="Steps of each run.")
 @click.option("--seed", type=SEED, default=1, show_default=True, help="Seed of all runs.")
 @click.option(
     "--out",
@@ -34,29 +34,32 @@ DRAWN = ("default", "unstable", "recovery", "guarded", "bare", "bare_guarded")
 def study(
     context: click.Context, /, name: str, steps: int, seed: int, out: Path | None, as_json: bool
 ) -> None:
-    """Make a divergence happen: unstable settings, their recovery, the guard, the defaults.
+    """Provoke a divergence: unstable settings, their recovery, the guard, the defaults.
 
-    Ctrl-C saves; the same command goes on. The figure is stability.png in the study's folder.
+    Ctrl-C saves; the same command continues. The figure is stability.png in the study's folder.
     """
     if name not in STUDIES:
         raise UserError(unknown_name("study", name, STUDIES))
     folder = out or Path("runs") / f"study-stability-s{seed}"
     with only_results_on_stdout():
-        from tempest_agent.plots.study import INSTALL, can_draw, draw
+        from tempest_agent.plots.figure_files import INSTALL, has_matplotlib, save_figure
+        from tempest_agent.plots.study import study_figure
         from tempest_agent.sweep.stability_study import run_study
 
-        if not can_draw():
+        if not has_matplotlib():
             click.echo(f"no figure will be drawn: {INSTALL}", err=True)
         result = run_study(folder, steps, seed, lambda text: click.echo(text, err=True))
         drawn = [run for run in DRAWN if run in result["runs"]]
-        picture = draw(folder, drawn, folder / "stability.png") if can_draw() and drawn else None
-    result["figure"] = None if picture is None else str(picture)
+        result["figure"] = None
+        if drawn and has_matplotlib():
+            result["figure"] = str(folder / "stability.png")
+            save_figure(study_figure(folder, drawn), folder / "stability.png")
     if as_json:
         print_json(result)
     else:
         _print(result)
     if result["stopped"]:
-        click.echo("stopped; the same command goes on", err=True)
+        click.echo("stopped; the same command continues", err=True)
         context.exit(EXIT_INTERRUPTED)
 
 

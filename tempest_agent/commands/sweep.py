@@ -1,4 +1,4 @@
-"""``tempest-agent sweep``: variants of a configuration, trained and compared."""
+"""``tempest-agent sweep``: train variants of a configuration and compare them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from tempest_agent.commands.options.output import (
     print_json,
 )
 from tempest_agent.commands.options.types import COUNT, PATH, WholeNumber
-from tempest_agent.errors import UserError, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
     from tempest_agent.runs.lock import RunLock
-    from tempest_agent.sweep.executor import Engine
+    from tempest_agent.sweep.executor import Executor
     from tempest_agent.sweep.plan import Plan
 
 SWEEPS_FOLDER = "sweeps"
@@ -55,16 +56,16 @@ EXIT_FAILED = 1
     show_default=True,
     help="Runs of each variant, by seed.",
 )
-@click.option("--steps", type=COUNT, help="Decisions of each run.")
+@click.option("--steps", type=COUNT, help="Steps of each run.")
 @click.option(
-    "--episodes", type=COUNT, default=16, show_default=True, help="Games that score a run's player."
+    "--episodes", type=COUNT, default=16, show_default=True, help="Games that score each run."
 )
 @click.option(
     "--max-ticks",
     type=COUNT,
     default=10_000,
     show_default=True,
-    help="Ticks after which such a game is cut.",
+    help="Ticks after which such a game is truncated.",
 )
 @click.option(
     "--out",
@@ -79,7 +80,7 @@ EXIT_FAILED = 1
 @click.option(
     "--ray-address",
     metavar="local|auto|HOST:PORT",
-    help="Run on Ray: a cluster of this machine's own, the one that is running, or that one "
+    help="Run on Ray: a new cluster on this machine, the running one, or the one at that address "
     "(pip install 'tempest-agent[ray]').",
 )
 @click.option(
@@ -108,20 +109,20 @@ def sweep(
 ) -> None:
     """Train a configuration and variants of it with several seeds, and compare the players.
 
-    Every run is a `train` of its own. Each final player is scored by greedy games, the same for
-    all, that training has not seen. The table tells the raw score as interquartile mean with its
-    interval, and the probability that a game scores more than one of the unchanged configuration.
-    Table, figures and plot go to the folder of the sweep.
+    Every run is a `train` of its own. Each final player is scored by the same greedy games, which
+    training has not seen. The table shows the raw score as interquartile mean with its interval,
+    and the probability that a game scores more than one of the unchanged configuration. Table,
+    statistics and plot go to the folder of the sweep.
 
-    The same command goes on where a sweep was stopped: finished runs are kept, broken ones resumed.
-    More variants or seeds may be asked for.
+    The same command continues a stopped sweep: finished runs are kept, unfinished ones resumed.
+    Variants and seeds may be added.
     """
     with only_results_on_stdout():
         chosen = list(overrides) if steps is None else [f"run.steps={steps}", *overrides]
         plan = _plan(source, chosen, variants_file, variant_texts, seeds, episodes, max_ticks)
         folder = out or Path(SWEEPS_FOLDER) / Path(source).stem
-        engine = _engine(jobs, ray_address, gpus)
-        figures, complete = _run(plan, folder.absolute(), engine)
+        executor = _executor(jobs, ray_address, gpus)
+        figures, complete = _run(plan, folder.absolute(), executor)
     if as_json:
         print_json(figures)
     else:
@@ -154,11 +155,11 @@ def _plan(
     return make_plan(load_config(source, overrides), variants, seeds, episodes, max_ticks)
 
 
-def _engine(jobs: int | None, ray_address: str | None, gpus: float | None) -> Engine:
-    """Who runs the processes.
+def _executor(jobs: int | None, ray_address: str | None, gpus: float | None) -> Executor:
+    """Return what runs the processes.
 
     Raises:
-        UserError: Ray is not installed, or there is a share of a GPU without Ray.
+        UserError: Ray is not installed, or a share of a GPU is given without Ray.
     """
     if ray_address is None:
         if gpus is not None:
@@ -172,10 +173,12 @@ def _engine(jobs: int | None, ray_address: str | None, gpus: float | None) -> En
     return RayTasks(ray_address, jobs, gpus)
 
 
-def _run(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, Any], bool]:
-    """Make all runs; the figures of the table, and whether every run is in it."""
-    from tempest_agent.plots.sweep import can_plot, plot
-    from tempest_agent.runs.directory import replacing, require_writable
+def _run(plan: Plan, out: Path, executor: Executor) -> tuple[dict[str, Any], bool]:
+    """Train all runs; return the data of the table, and whether every run is in it."""
+    from tempest_agent.files.atomic_files import replacing
+    from tempest_agent.files.own_files import require_writable
+    from tempest_agent.plots.figure_files import INSTALL, has_matplotlib, save_figure
+    from tempest_agent.plots.sweep import sweep_figure
     from tempest_agent.sweep.plan import keep_plan
     from tempest_agent.sweep.report import markdown, table, title
     from tempest_agent.sweep.session import run_all
@@ -184,16 +187,16 @@ def _run(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, Any], bool]:
     lock = _locked(out)
     try:
         keep_plan(out, plan)
-        results, complete = run_all(plan, out, engine)
+        results, complete = run_all(plan, out, executor)
         figures = table(plan, results)
         with replacing(out / "results.json") as file:
             file.write((json.dumps(figures, indent=1) + "\n").encode())
         with replacing(out / "table.md") as file:
             file.write(f"{title(figures)}\n\n{markdown(figures)}\n".encode())
-        if can_plot():
-            plot(figures, title(figures), out / "plot.png")
+        if has_matplotlib():
+            save_figure(sweep_figure(figures, title(figures)), out / "plot.png")
         else:
-            click.echo("no plot.png: pip install 'tempest-agent[plots]' for it", err=True)
+            click.echo(f"no plot.png: {INSTALL}", err=True)
     finally:
         lock.release()
     return figures, complete
@@ -206,5 +209,5 @@ def _locked(out: Path) -> RunLock:
         return RunLock(out)
     except UserError as error:
         raise UserError(
-            f"another sweep is at work in {out}: stop it first (Ctrl-C), or give another --out"
+            f"another sweep is running in {out}: stop it first (Ctrl-C), or give another --out"
         ) from error

@@ -203,7 +203,7 @@ def _refuse_changes(context: click.Context) -> None:
 
 
 def _machine_settings(options: Mapping[str, Any]) -> list[str]:
-    """The options of the real machine as settings; what is not given is left to the others.
+    """Return the options of the real machine as settings; what is not given is left to the others.
 
     Its program and folder are among ``_local_settings``.
     """
@@ -218,7 +218,7 @@ def _machine_settings(options: Mapping[str, Any]) -> list[str]:
 def _local_settings(
     ray_address: str | None, rom_path: Path | None, mame_path: str | None
 ) -> list[str]:
-    """The options for what no file may choose, as settings."""
+    """Return the options for what no file may choose, as settings."""
     given = {
         "actors.ray_address": ray_address,
         "game.rom_path": None if rom_path is None else str(rom_path.absolute()),
@@ -241,7 +241,7 @@ def _config(source: str | None, overrides: list[str]) -> Config:
 
 
 def _meet_ranks() -> Replicas:
-    """The other processes of the run, where ``torchrun`` has started several."""
+    """Return the other processes of the run, where ``torchrun`` has started several."""
     from tempest_agent.agent.ranks.process_group import join
 
     return join()

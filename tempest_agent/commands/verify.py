@@ -1,4 +1,4 @@
-"""``tempest-agent verify``: recordings of the real machine through the simulator."""
+"""``tempest-agent verify``: compare the simulator with recordings of the real machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def verify(context: click.Context, /, traces: tuple[Path, ...], as_json: bool) -
 
     Each tick is played once from the recorded image with the recorded inputs and random bytes,
     and each recording once more free-running from its first image to its end. The exit code is 1
-    where the simulator differs.
+    if the simulator differs.
     """
     for trace in traces:
         if not trace.is_file():
@@ -46,7 +46,7 @@ def verify(context: click.Context, /, traces: tuple[Path, ...], as_json: bool) -
             result = verify_files(traces)
         except RecordingError as error:
             raise UserError(
-                f"{error}; give files made by the recorder, and copy a damaged one anew"
+                f"{error}; give files made by the recorder, and copy a damaged one again"
             ) from error
     if as_json:
         print_json(result)

@@ -1,8 +1,8 @@
-"""The whole configuration: one tree of typed dataclasses, one sentence of help per field.
+"""The configuration: typed dataclasses, one per section, with one sentence of help per setting.
 
-Sources, later ones winning: the defaults, a YAML file of ``configs/`` (by name) or any path,
-then ``key=value`` overrides such as ``learner.gamma=0.97``.  Unknown keys and values out of range
-are errors that say what would have been right.
+Sources, in order of precedence: ``key=value`` overrides such as ``learner.gamma=0.97``, a YAML file
+(a name in ``configs/`` or a path), the defaults.  Errors about unknown keys and values out of range
+say what would be right.
 """
 
 from .config import Config, RunConfig

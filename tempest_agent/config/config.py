@@ -13,19 +13,19 @@ from .setting import setting
 class RunConfig:
     """The run as a whole."""
 
-    name: str = setting("tempest", "Name of the run; begins its folder's name.")
-    steps: int = setting(3_000_000, "Decisions of the whole run over all games.", low=1)
+    name: str = setting("tempest", "Name of the run; start of its folder's name.")
+    steps: int = setting(3_000_000, "Steps (decisions) of the whole run over all games.", low=1)
     seed: int = setting(1, "Seed of everything random.", low=0, high=2**63 - 1)
-    num_envs: int = setting(128, "Games played side by side.", low=1)
-    device: str = setting("auto", "Where the network lives.", choices=("auto", "cpu", "cuda"))
+    num_envs: int = setting(128, "Games played in parallel.", low=1)
+    device: str = setting("auto", "Device of the network.", choices=("auto", "cpu", "cuda"))
     phases: str = setting(
         "steps",
-        "What epsilon, n_steps and the step size go by: own decisions, or the teacher's share.",
+        "What epsilon, n_steps and the learning rate follow: own steps, or the teacher's share.",
         choices=("steps", "teacher"),
     )
     threads: int = setting(1, "CPU threads of the learner.", low=1, high=1024)
-    log_interval: int = setting(50_000, "Decisions between two lines of metrics.", low=1)
-    checkpoint_interval: int = setting(500_000, "Decisions between two checkpoints.", low=1)
+    log_interval: int = setting(50_000, "Steps between two log rows.", low=1)
+    checkpoint_interval: int = setting(500_000, "Steps between two checkpoints.", low=1)
     keep_checkpoints: int = setting(3, "Newest checkpoints kept beside the best.", low=1)
     save_replay: bool = setting(True, "Whether checkpoints carry the replay, for exact resume.")
     compress_replay: bool = setting(
@@ -35,7 +35,7 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything a run depends on."""
+    """Everything that a run depends on."""
 
     run: RunConfig = field(default_factory=RunConfig)
     game: GameConfig = field(default_factory=GameConfig)

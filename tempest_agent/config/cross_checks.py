@@ -1,10 +1,10 @@
-"""Settings that must fit each other."""
+"""Check settings against each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tempest_agent.errors import shown
+from tempest_agent.envs.messages import shown
 
 from .config import Config
 from .setting import ConfigError

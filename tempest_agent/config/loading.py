@@ -1,4 +1,4 @@
-"""Configurations from files, trees and overrides; and back to plain types."""
+"""Load configurations from files, dictionaries and overrides, and convert them to plain types."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.errors import printable, shown
+from tempest_agent.envs.messages import nearest, printable, shown
+from tempest_agent.errors import unknown_name
 
 from .config import Config
 from .cross_checks import check_together
 from .setting import ConfigError
 from .validation import checked
-from .words import unknown
 from .yaml_files import parse_yaml, read_text
 
 
 def settings() -> Iterator[tuple[str, Any, str]]:
-    """Every setting as ``(dotted key, default, help sentence)``, in order."""
+    """Yield every setting as ``(dotted key, default, help sentence)``, in order."""
     for section in dataclasses.fields(Config):
         for entry in dataclasses.fields(_section_type(section.name)):
             yield f"{section.name}.{entry.name}", entry.default, entry.metadata["help"]
 
 
 def local_settings() -> dict[str, str]:
-    """Every setting that no file may choose: dotted key, and the option of ``train`` that does."""
+    """Return the settings that no file may choose: dotted key -> option of ``train``."""
     return {
         f"{section.name}.{entry.name}": entry.metadata["local"]
         for section in dataclasses.fields(Config)
@@ -39,10 +39,10 @@ def local_settings() -> dict[str, str]:
 
 
 def to_dict(config: Config, *, local: bool = False) -> dict[str, dict[str, Any]]:
-    """``config`` as plain Python types (tuples as lists), fit for YAML and checkpoints.
+    """Return ``config`` as plain types (tuples as lists), fit for YAML and checkpoints.
 
-    Settings of this machine that were given are None, except with ``local``, which is for other
-    processes of the same run and never for a file.
+    Local settings that were given become None, except with ``local``, which is for other processes
+    of the same run and never for a file.
     """
     tree = dataclasses.asdict(config)
     plain = {
@@ -59,12 +59,12 @@ def to_dict(config: Config, *, local: bool = False) -> dict[str, dict[str, Any]]
 def from_dict(
     tree: Mapping[str, Any], base: Config | None = None, *, local: bool = False
 ) -> Config:
-    """``base`` (or the defaults) with the values of ``tree`` on top, validated.
+    """Return ``base`` (or the defaults) updated with the values of ``tree``, validated.
 
     Args:
         tree: section -> name -> value.
-        base: what the rest is taken from.
-        local: whether ``tree`` may have settings of this machine, because it is from no file.
+        base: provides all other values.
+        local: whether ``tree`` may contain local settings, because it is not from a file.
 
     Raises:
         ConfigError: an unknown key, a wrong type, a value out of range, or one that no file may
@@ -72,12 +72,12 @@ def from_dict(
     """
     config = base or Config()
     names = [section.name for section in dataclasses.fields(Config)]
-    given: Any = tree  # Of a file, and so of any type.
+    given: Any = tree  # From a file, so of any type.
     if not isinstance(given, Mapping):
         raise ConfigError(f"settings are a map of sections (learner: ...), not {shown(given)}")
     for name, values in given.items():
         if not isinstance(name, str) or name not in names:
-            raise ConfigError(unknown(name, names, "section"))
+            raise ConfigError(unknown_name("section", name, names))
         if not isinstance(values, Mapping):
             raise ConfigError(f"{name} must hold settings (name: value), not {shown(values)}")
         for key, value in values.items():
@@ -87,7 +87,7 @@ def from_dict(
 
 
 def load_config(source: str | Path | None = None, overrides: Iterable[str] = ()) -> Config:
-    """The configuration of ``source`` with ``key=value`` overrides.
+    """Return the configuration ``source`` with ``key=value`` overrides applied.
 
     Args:
         source: name of a file in ``configs/`` (``quick``), path of a YAML file, or None for the
@@ -119,7 +119,7 @@ def read_tree(source: str | Path) -> Mapping[str, Any]:
 
 
 def apply_overrides(config: Config, overrides: Iterable[str]) -> Config:
-    """``config`` with each ``section.key=value`` of ``overrides``, from the command line, set.
+    """Return ``config`` with the command line's ``section.key=value`` ``overrides`` applied.
 
     Raises:
         ConfigError: no ``=``, an unknown key or a bad value.
@@ -136,9 +136,9 @@ def apply_overrides(config: Config, overrides: Iterable[str]) -> Config:
 
 
 def apply_changes(config: Config, changes: Mapping[str, Any], *, local: bool) -> Config:
-    """``config`` with each ``section.key`` of ``changes`` set to its value.
+    """Return ``config`` with each ``section.key`` of ``changes`` set to its value.
 
-    ``local`` is whether they may set this machine's settings, because they are from no file.
+    ``local``: whether they may contain local settings, because they are not from a file.
 
     Raises:
         ConfigError: an unknown key or a bad value.
@@ -147,13 +147,13 @@ def apply_changes(config: Config, changes: Mapping[str, Any], *, local: bool) ->
     for key, value in changes.items():
         section, dot, name = key.partition(".")
         if not dot:
-            raise ConfigError(unknown(key, [k for k, _, _ in settings()], "setting"))
+            raise ConfigError(_unknown_setting(key))
         tree.setdefault(section, {})[name] = value
     return from_dict(tree, config, local=local)
 
 
 def available() -> list[str]:
-    """Names of the configurations that come with the package."""
+    """Return the names of the configurations that come with the package."""
     folder = resources.files("tempest_agent.configs")
     return sorted(f.name[:-5] for f in folder.iterdir() if f.name.endswith(".yaml"))
 
@@ -165,7 +165,7 @@ def _read(source: str | Path) -> str:
             file = resources.files("tempest_agent.configs") / f"{source}.yaml"
             return file.read_text(encoding="utf-8")
         if not os.path.exists(path):
-            raise ConfigError(unknown(source, known, "configuration"))
+            raise ConfigError(unknown_name("configuration", source, known))
     if str(source) and os.path.isdir(path):
         raise ConfigError(f"{shown(path)} is a folder; give a YAML file, such as one in it")
     if not os.path.exists(path):
@@ -174,6 +174,20 @@ def _read(source: str | Path) -> str:
             f"one of {', '.join(known)}"
         )
     return read_text(path, "a configuration")
+
+
+def _unknown_setting(key: str) -> str:
+    """Return one line for an unknown ``section.name``, with the nearest known setting."""
+    known = [known for known, _, _ in settings()]
+    # "replay.gamma" and plain "gamma" both find "learner.gamma".
+    by_name = {each.rpartition(".")[2]: each for each in reversed(known)}
+    name = key.rpartition(".")[2]
+    guess = by_name.get(name) or nearest(key, known)
+    guess = guess or by_name.get(nearest(name, by_name, 0.6) or "")
+    if guess is not None:
+        return f"unknown setting {shown(key)}: did you mean {shown(guess)}?"
+    sections = dict.fromkeys(each.partition(".")[0] for each in known)
+    return f"unknown setting {shown(key)}: the sections of settings are {', '.join(sections)}"
 
 
 @functools.cache
@@ -194,7 +208,7 @@ def _with_value(config: Config, section: str, key: Any, value: Any, local: bool)
     entries = {entry.name: entry for entry in dataclasses.fields(kind)}
     if not isinstance(key, str) or key not in entries:
         wrong = f"{section}.{key if isinstance(key, str) else shown(key)}"
-        raise ConfigError(unknown(wrong, [k for k, _, _ in settings()], "setting"))
+        raise ConfigError(_unknown_setting(wrong))
     option = entries[key].metadata["local"]
     if option is not None and not local:
         if value is None or (isinstance(value, str) and value == entries[key].default):

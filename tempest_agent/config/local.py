@@ -1,7 +1,7 @@
-"""Settings of one machine: programs, folders and addresses, which no file may choose.
+"""Settings of this machine: programs, folders and addresses, which no file may choose.
 
-Who sends a file could start a program with them, or connect this machine to a server.  So they come
-from the command line or are at their defaults; files hold None in place of one that was given.
+With them, the author of a file could start a program or connect this machine to a server.  So they
+come from the command line or have their defaults; files store None instead of a given one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,7 @@ from .setting import ConfigError
 
 
 def forget_local(tree: Mapping[Any, Any]) -> dict[Any, Any]:
-    """``tree``, from a file of this program, with None for each machine's setting in it.
-
-    What is at its default stays: it chooses nothing.
-    """
+    """Return ``tree``, read from a file, with None for every local setting not at its default."""
     kept = {name: dict(part) if isinstance(part, dict) else part for name, part in tree.items()}
     defaults = Config()
     for key in local_settings():
@@ -33,7 +30,7 @@ def forget_local(tree: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def with_local(config: Config, stored: Mapping[str, Any], overrides: Iterable[str]) -> Config:
-    """``config`` of a run that is resumed, with ``overrides`` (``section.key=value``) set.
+    """Return the ``config`` of a resumed run with ``overrides`` (``section.key=value``) applied.
 
     Args:
         config: of ``stored``.
@@ -41,7 +38,7 @@ def with_local(config: Config, stored: Mapping[str, Any], overrides: Iterable[st
         overrides: from the command line.
 
     Raises:
-        ConfigError: one that the run was given and needs again is missing, or a bad value.
+        ConfigError: a bad value, or a local setting is missing that the run needs again.
     """
     overrides = list(overrides)
     config = apply_overrides(config, overrides)
@@ -62,7 +59,7 @@ def with_local(config: Config, stored: Mapping[str, Any], overrides: Iterable[st
 
 
 def local_options(config: Config) -> list[str]:
-    """What ``to_dict(config)`` leaves out, as options of ``train``."""
+    """Return what ``to_dict(config)`` leaves out, as options of ``train``."""
     whole, portable = to_dict(config, local=True), to_dict(config)
     options: list[str] = []
     for key, option in local_settings().items():

@@ -1,4 +1,4 @@
-"""What one setting is made of: its default, its sentence of help, and the values allowed."""
+"""Define a setting: its default, its sentence of help, and the allowed values."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def setting(
     choices: tuple[str, ...] | None = None,
     local: str | None = None,
 ) -> Any:
-    """A dataclass field with its help sentence and the values that are allowed.
+    """Return a dataclass field with its help sentence and the allowed values.
 
-    ``local`` marks a program, a folder or an address of one machine, which no file may choose, and
-    is the option of ``train`` that does (see ``local``).
+    ``local`` marks a program, a folder or an address of this machine, which no file may choose; it
+    is the option of ``train`` that sets it (see ``local.py``).
     """
     metadata = {"help": help, "low": low, "high": high, "choices": choices, "local": local}
     return field(default=default, metadata=metadata)

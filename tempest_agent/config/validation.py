@@ -1,4 +1,4 @@
-"""Single values: converted to the type of their setting, and compared with its limits."""
+"""Convert single values to the type of their setting, and check its limits."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any
 
-from tempest_agent.errors import shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import suggestion
 
 from .setting import ConfigError
-from .words import did_you_mean
 
 LARGEST = 2**62 - 1
-"""Largest whole number where a setting has no limit of its own: sums of two still fit 64 bits."""
+"""Largest whole number of a setting without a limit: sums of two still fit 64 bits."""
 
 MOST_ITEMS = 1_000
-"""Values of one setting."""
+"""Most values of one setting."""
 
 WHOLE = r"[-+]?(?:0|[1-9](?:_?[0-9]){0,39})"
 """Text that is a whole number, with ``_`` between two digits at most (1_000).  010 is none: it is 8
@@ -58,8 +58,10 @@ def checked(key: str, value: Any, wanted: Any, limits: Mapping[str, Any]) -> Any
     value = _converted(key, value, wanted)
     choices = limits["choices"]
     if choices and value not in choices:
-        near = did_you_mean(value, choices)
-        raise ConfigError(f"{key}={shown(value)} is none of {', '.join(choices)}{near}")
+        near = suggestion(value, choices)
+        raise ConfigError(
+            f"{key}={shown(value)} is none of {', '.join(choices)}" + (f"; {near}" if near else "")
+        )
     low, high = limits["low"], limits["high"]
     if high is None and isinstance(value, int):
         high = LARGEST if value > LARGEST else None
@@ -101,7 +103,7 @@ def _whole_number(value: object) -> int | None:
 
 
 def _number(value: object) -> float | None:
-    """``value`` as a finite number, or None."""
+    """Return ``value`` as a finite number, or None."""
     # YAML 1.1 reads 5e-4 (no dot) as text.
     if isinstance(value, str):
         number = float(value.replace("_", "")) if _NUMBER.fullmatch(value) else float("nan")

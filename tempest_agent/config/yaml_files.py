@@ -1,9 +1,9 @@
-"""YAML that users write: each mistake is told in one line, and nothing in it is passed over.
+"""Parse YAML written by users: each mistake is reported in one line, and nothing is ignored.
 
-What is read is the part of YAML that settings need: maps, lists, text, numbers, true, false and
-null.  What would be read as something else than it shows is text here, so that a setting of another
-type refuses it, and one that is text gets what was written: 010 (YAML 1.1 reads 8), 1:30:00
-(5,400), 0x1F, 1_ (1), 2024-01-01 (a date), yes, no, on and off (which switches take).
+Supported is the part of YAML that settings need: maps, lists, text, numbers, true, false and null.
+Values that YAML 1.1 would reinterpret stay text, so that numeric settings reject them and text
+settings get what was written: 010 (8), 1:30:00 (5,400), 0x1F, 1_ (1), 2024-01-01 (a date), yes, no,
+on, off (accepted by switches).
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from typing import Any
 
 import yaml
 
-from tempest_agent.errors import UserError, one_line, printable, shown
+from tempest_agent.envs.messages import printable, shown
+from tempest_agent.errors import UserError, one_line
 from tempest_agent.files.regular_files import read_regular
 
 from .setting import ConfigError
 from .validation import POINTED, WHOLE
 
 LARGEST_FILE = 1_000_000
-"""Bytes: no file of settings comes near it, and what is larger is another kind of file."""
+"""Bytes, far more than any file of settings has."""
 MOST_VALUES = 20_000
 DEEPEST = 20
 
 
 class _NotReadError(yaml.MarkedYAMLError):
-    """Valid YAML that settings do not need."""
+    """Valid YAML that is not supported."""
 
 
 class _Loader(yaml.SafeLoader):
-    """Plain values only, and each key once: PyYAML itself would take the last one silently."""
+    """Loads plain values, each key once; PyYAML itself would silently use the last one."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (as the base class has it)
 
@@ -79,18 +80,18 @@ _READ = {
     "float": rf"{POINTED}|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
 }
 for _kind, _pattern in _READ.items():
-    # None: whatever the first character is.
+    # None: for any first character.
     _Loader.add_implicit_resolver(
         f"tag:yaml.org,2002:{_kind}", re.compile(rf"(?:{_pattern})\Z"), [None]
     )
 
 
 def parse_yaml(name: str, text: str) -> Any:
-    """The plain value that ``text`` says; ``name`` is what it is called in the error.
+    """Return the plain value of ``text``, which errors call ``name``.
 
     Raises:
-        ConfigError: no YAML, a key that is there twice, what settings do not need (aliases, tags),
-            or more values than settings have.
+        ConfigError: invalid YAML, a repeated key, an unsupported feature (aliases, tags), or more
+            values than settings have.
     """
     if len(text) > LARGEST_FILE:
         raise ConfigError(f"{name} is too long for settings")
@@ -108,10 +109,10 @@ def parse_yaml(name: str, text: str) -> Any:
 
 
 def read_text(path: Path, what: str) -> str:
-    """The text of ``path``, the ``what`` of an error.
+    """Return the text of ``path``, which errors call ``what``.
 
     Raises:
-        ConfigError: it cannot be read, is no file, is far too large, or is no text in UTF-8.
+        ConfigError: unreadable, not a regular file, far too large, or not UTF-8.
     """
     try:
         content = read_regular(path, LARGEST_FILE)

@@ -1,4 +1,4 @@
-"""Output that nobody can read any more: a pipe whose reader ended, a terminal that was closed."""
+"""Handle lost output: a pipe whose reader has ended, a terminal that was closed."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ _STDOUT, _STDERR = 1, 2
 
 
 def drop_lost_output() -> bool:
-    """Send standard output and errors nowhere from now on, each if its reader is gone.
+    """Redirect stdout and stderr to nowhere if their readers are gone; return whether one was.
 
-    Else every later line would raise again, also those that end a command in order.  Returns
-    whether there was one.
+    Otherwise every later line would raise again, even those of an orderly end.
     """
     if sys.platform == "win32":
-        return True  # Which has no way to ask.
+        return True  # There is no way to ask.
     dropped = False
     for number in (_STDOUT, _STDERR):
         asked = select.poll()

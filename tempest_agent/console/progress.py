@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar on a terminal, a plain line now and then elsewhere."""
+"""Show progress on stderr: a bar on a terminal, otherwise a plain line now and then."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from typing import Any, TextIO
 from tqdm import tqdm
 
 PLAIN_INTERVAL = 10.0
-"""Seconds between two lines where stderr is not a terminal."""
+"""Seconds between two lines if stderr is not a terminal."""
 
 FOLLOWING_INTERVAL = 1.0
-"""Seconds between two looks of ``following``."""
+"""Seconds between two updates of ``following``."""
 
 RATE_WINDOW = 30.0
-"""The rate is that of the last so many seconds, which a long run changes more than once."""
+"""The rate covers this many last seconds, because it changes during a long run."""
 
 
 class Progress:
-    """How much of ``total`` is done, with the rate and the time left.
+    """Shows how much of ``total`` is done, with the rate and the remaining time.
 
-    ``start`` is what had been done before (a resumed run): it counts as done but not as fast.
-    ``window``: the rate is that of the last so many seconds.
-    A ``with`` block ends it.
+    ``start`` was done before (a resumed run): it counts as done but not for the rate, which covers
+    the last ``window`` seconds.  Use it in a ``with`` block.
     """
 
     def __init__(
@@ -65,14 +64,14 @@ class Progress:
         self.close()
 
     def close(self) -> None:
-        """End the bar; it leaves nothing behind."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.close()
 
     def update(self, done: int, total: int | None = None) -> None:
-        """``done`` of the total are finished now; what is more than the total counts as all.
+        """Show that ``done`` of the total are finished, at most all of them.
 
-        ``total`` is a better estimate of that.
+        ``total`` is a new estimate of the total.
         """
         now = time.monotonic()
         if total is not None:
@@ -84,7 +83,7 @@ class Progress:
             self._bar.total = self._total
             self._bar.update(done - self._done)
         elif done > self._start:
-            # Compiling and loading before the first step says nothing about the rate.
+            # Compiling and loading before the first step do not count for the rate.
             self._recent.append((now, done))
             while len(self._recent) > 2 and self._recent[1][0] <= now - self._window:
                 self._recent.popleft()
@@ -94,11 +93,11 @@ class Progress:
             self._write(self._line(now))
 
     def _go_back(self, done: int) -> None:
-        """Something is done again, from ``done`` on: what has been measured says no more."""
+        """Go back to ``done``, because work is repeated, and restart the measurement."""
         self._start = self._done = done
         self._recent.clear()
         if self._bar is not None:
-            self._bar.initial = 0  # Of what the bar draws when it is reset.
+            self._bar.initial = 0  # Read by reset().
             self._bar.reset()
             self._bar.initial = self._bar.n = self._bar.last_print_n = done
 
@@ -126,9 +125,9 @@ class Progress:
 def following(
     progress: Progress, done: Callable[[], int], lost: Callable[[], None]
 ) -> Iterator[None]:
-    """Meanwhile a thread of its own tells ``progress`` what ``done`` says.
+    """Update ``progress`` from ``done`` in a thread while the block runs.
 
-    It calls ``lost`` and ends where nothing can be written any more.
+    If nothing can be written any more, the thread calls ``lost`` and ends.
     """
     finished = threading.Event()
 
@@ -150,7 +149,7 @@ def following(
 
 
 def speed(rate: float) -> str:
-    """``rate``, of something in a second or so, with a decimal below 10 and two digits below 1.
+    """Return ``rate`` as text, with one decimal below 10 and two digits below 1.
 
     >>> speed(12_345.6), speed(10.4), speed(9.87), speed(0.5), speed(0.0123), speed(0)
     ('12,346', '10', '9.9', '0.50', '0.012', '0')
@@ -161,7 +160,7 @@ def speed(rate: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """``seconds`` as people say it.
+    """Return ``seconds`` as text for people.
 
     >>> duration(42), duration(200), duration(7300)
     ('42 s', '3 min 20 s', '2 h 1 min')

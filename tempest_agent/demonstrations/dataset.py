@@ -1,10 +1,10 @@
-"""Demonstrations: games of a player as a Minari data set, and back.
+"""Read demonstrations: games of a player stored as a Minari data set.
 
-Minari (https://minari.farama.org) is the format in which Gymnasium's community keeps recorded
-games.  Observations are the environment's default ones, float32 features: whoever reads the data
-set can make the environment from it and go on in the same spaces.  A feature is a code / 127, so
-the int8 codes that the replay keeps come back exactly.  Most features are 0 most of the time: the
-finished file is compressed, which every reader of HDF5 undoes by itself.
+Minari (https://minari.farama.org) is the format of Gymnasium's community for recorded games.
+Observations are the environment's default ones, float32 features, so that a reader can make the
+environment from the data set and continue in the same spaces.  A feature is a code / 127, so the
+replay's int8 codes are restored exactly.  Most features are 0: the finished file is compressed,
+which every HDF5 reader undoes by itself.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.features.layout import FEATURES, NUM_FEATURES
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
-from tempest_agent.errors import UserError, nearest, printable, shown
+from tempest_agent.envs.messages import printable, shown
+from tempest_agent.errors import UserError, suggestion
 
 LARGEST_METADATA = 1_000_000
-"""Letters; those of our own take a twentieth."""
+"""Characters; our own metadata take a twentieth."""
 MOST_DECISIONS = 400_000
-"""Of one game: the longest evaluation is 300,000 ticks."""
+"""Of one game."""
 ROW_BYTES = 4 * NUM_FEATURES
 PACKED = 1100
-"""No data deflate to less than about one part in so many."""
+"""Highest compression ratio of deflate."""
 
 LAYOUT_KEY = "tempest_features"
 
@@ -39,16 +40,16 @@ UNREADABLE = (
     AssertionError, AttributeError, LookupError, OSError, RuntimeError, StopIteration,
     TypeError, ValueError,
 )  # fmt: skip
-"""What Minari and h5py raise on files that are damaged."""
+"""What Minari and h5py raise on damaged files."""
 
 
 @dataclass(frozen=True)
 class Episode:
-    """One game of T decisions.
+    """One game of T steps.
 
     ``codes``: int8 ``(T + 1, F)``; ``spin``: int8 ``(T,)``, knob counts; ``buttons``: uint8
     ``(T,)``, fire + 2 * zap; ``points``: int64 ``(T,)``; ``died``: bool ``(T,)``, a life lost.
-    ``terminated``: whether the game was over at the end, not cut.
+    ``terminated``: whether the game ended by itself, not truncated.
     """
 
     codes: NDArray[np.int8]
@@ -63,16 +64,16 @@ class Episode:
 
 
 def layout_digest() -> str:
-    """Stands for the names and the order of the features."""
+    """Return a digest of the names and the order of the features."""
     names = "\n".join(feature.name for feature in FEATURES)
     return hashlib.sha256(names.encode()).hexdigest()[:16]
 
 
 def minari_module() -> Any:
-    """The package ``minari``.
+    """Return the package ``minari``.
 
     Raises:
-        UserError: if it, or what it stores data sets with, is not installed.
+        UserError: it, or h5py, is not installed.
     """
     try:
         import h5py  # noqa: F401
@@ -86,15 +87,15 @@ def minari_module() -> Any:
 
 
 def data_set_exists(dataset_id: str) -> bool:
-    """Whether there is a data set of that name here.
+    """Return whether there is a data set of that name here.
 
     Raises:
-        UserError: if ``dataset_id`` is no name that Minari takes.
+        UserError: ``dataset_id`` is not a valid name for Minari.
     """
     minari = minari_module()
     try:
         minari.dataset.minari_dataset.parse_dataset_id(dataset_id)
-    except (TypeError, ValueError) as error:  # TypeError where the version is missing.
+    except (TypeError, ValueError) as error:  # TypeError if the version is missing.
         raise UserError(
             f"{shown(dataset_id)} is no name of a data set: give one like tempest/expert-v0"
         ) from error
@@ -102,24 +103,23 @@ def data_set_exists(dataset_id: str) -> bool:
 
 
 def load_demonstrations(dataset_id: str, frame_skip: int, input_delay: int) -> Iterator[Episode]:
-    """The games of a data set, one after the other.
+    """Return an iterator over the games of a data set.
 
     Args:
         dataset_id: its name.
-        frame_skip: ticks of a decision that the games must have been played with.
-        input_delay: ticks of delay that they must have been played with.
+        frame_skip: ticks per step, with which the games must have been played.
+        input_delay: ticks of delay, with which they must have been played.
 
     Raises:
-        UserError: minari is missing, there is no such data set, or it does not fit; while the
-            games are read, one that is damaged.
+        UserError: minari is missing, there is no such data set, or it does not fit; during
+            iteration, a game is damaged.
     """
     minari = minari_module()
     if not data_set_exists(dataset_id):
         known = sorted(minari.list_local_datasets())
-        guess = nearest(dataset_id, known)
-        hint = f"did you mean {shown(guess)}? " if guess else ""
+        near = suggestion(dataset_id, known)
         raise UserError(
-            f"there is no data set {shown(dataset_id)} here: {hint}"
+            f"there is no data set {shown(dataset_id)} here: {near}{' ' if near else ''}"
             "record one with tempest-agent demonstrate, or see minari list local"
         )
     folder = minari.storage.get_dataset_path(dataset_id) / "data"
@@ -134,9 +134,9 @@ def load_demonstrations(dataset_id: str, frame_skip: int, input_delay: int) -> I
 
 
 def _check_metadata(path: Path) -> None:
-    """``ValueError`` for metadata with which Minari would do more than read.
+    """Raise ``ValueError`` for metadata with which Minari would do more than read.
 
-    Where spaces are missing it makes the environment that the metadata name, which is any program.
+    If spaces are missing it makes the environment named by the metadata, which is any program.
     """
     with path.open(encoding="utf-8") as file:
         text = file.read(LARGEST_METADATA + 1)
@@ -154,7 +154,7 @@ def _check_metadata(path: Path) -> None:
 
 
 def _check_file(path: Path) -> None:
-    """``ValueError`` for data in other files, and for more than games or the file can hold."""
+    """Raise ``ValueError`` for data in other files, and for more data than the file can hold."""
     import h5py
 
     def look(name: str, item: Any) -> None:
@@ -212,10 +212,10 @@ def _check(data_set: Any, dataset_id: str, frame_skip: int, input_delay: int) ->
 
 
 def _episode(stored: Any) -> Episode:
-    """A game as it is needed here.
+    """Convert a game of Minari's.
 
     Raises:
-        ValueError: it cannot have been recorded by ``Recorder``.
+        ValueError: it was not recorded by ``Recorder``.
     """
     infos, seen = stored.infos, np.asarray(stored.observations)
     buttons = np.asarray(stored.actions["buttons"])

@@ -1,8 +1,8 @@
-"""Fills the replay with demonstrations before a run begins (``replay.demonstrations``).
+"""Fill the replay with demonstrations before a run starts (``replay.demonstrations``).
 
 As in Hester et al. 2018, "Deep Q-learning from demonstrations", the student learns from them as
-from its own games, and what was done is the label that imitation learns from.  Unlike there, they
-are overwritten in time: the teacher goes on labelling what the student visits.
+from its own games, with the actions as labels for imitation.  Unlike there, they are overwritten
+in time, because the teacher keeps labelling the states that the student visits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tempest_agent.agent.replay.buffer import EXPERT, ReplayBuffer, Rows
+from tempest_agent.agent.replay.buffer import ReplayBuffer
+from tempest_agent.agent.replay.rows import EXPERT, Rows
 from tempest_agent.agent.replicas import Replicas
 from tempest_agent.config import Config, GameConfig
 from tempest_agent.demonstrations.dataset import Episode, load_demonstrations
@@ -24,12 +25,12 @@ log = logging.getLogger("tempest_agent")
 
 
 def take_demonstrations(replay: ReplayBuffer, config: Config, replicas: Replicas) -> None:
-    """Fill ``replay`` as the configuration of the whole run says.
+    """Fill ``replay`` as the configuration says.
 
     Args:
-        replay: this process's.
-        config: names the data set and the share of all replays that it may fill.
-        replicas: processes that make the run together.
+        replay: of this process.
+        config: of the whole run; names the data set and the share of all replays to fill.
+        replicas: the processes that train together.
 
     Raises:
         UserError: no such data set, or one that does not fit this run.
@@ -48,32 +49,31 @@ def prefill(
     part: int = 0,
     parts: int = 1,
 ) -> int:
-    """Store up to ``most`` decisions of ``episodes``, and return how many that were in all parts.
+    """Store up to ``most`` steps of ``episodes``, and return how many were stored in all parts.
 
-    The decisions are laid out in the replay's columns, equally many in each.  Where a column
-    ends within a game, the game counts as cut there, with a bootstrap on what came next.
+    The steps are laid out in the replay's columns, equally many in each.  If a column ends within
+    a game, the game counts as truncated there, with a bootstrap from the next state.
 
     Args:
         replay: is filled.
-        episodes: where from.
+        episodes: the source.
         game: settings of the run.
-        most: decisions that are stored at most.
-        part, parts: the columns are ``part``, ``part + parts``, ... of all that are to be filled
-            with ``most`` decisions.
+        most: largest number of steps stored in all parts together.
+        part, parts: this replay holds columns ``part``, ``part + parts``, ... of all.
 
     Raises:
-        UserError: there is less than one decision for every column.
+        UserError: less than one step per column.
     """
     columns = replay.num_envs * parts
     chosen, count = _first(episodes, most)
     length = count // columns
     if length == 0:
         raise UserError(
-            f"the demonstrations hold {count} decisions that may be stored, too few for the "
+            f"the demonstrations provide {count} decisions, too few for the "
             f"{columns} games of run.num_envs: record more, or raise replay.demonstrations_share"
         )
     rows = _rows(chosen, game)
-    # Row t of column e is decision e * length + t: a column is one stretch of the games.
+    # Row t of column e is step e * length + t: a column is one piece of the games.
     order = np.arange(columns * length).reshape(columns, length)
     rows["truncated"][order[:, -1]] |= ~rows["terminated"][order[:, -1]]
     rows["episode_start"][order[:, 0]] = True
@@ -95,7 +95,7 @@ def _first(episodes: Iterable[Episode], most: int) -> tuple[list[Episode], int]:
 
 
 def _rows(episodes: list[Episode], game: GameConfig) -> dict[str, Any]:
-    """All decisions one after the other, as the collector would have stored them."""
+    """Return all steps one after the other, as the collector would have stored them."""
     codes = np.concatenate([episode.codes[:-1] for episode in episodes])
     following = np.concatenate([episode.codes[1:] for episode in episodes])
     spin = np.concatenate([episode.spin for episode in episodes])

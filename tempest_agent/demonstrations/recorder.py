@@ -1,4 +1,4 @@
-"""Records demonstrations: games of a player, each stored as soon as it is complete."""
+"""Record demonstrations: games of a player, each stored as soon as it is complete."""
 
 from __future__ import annotations
 
@@ -20,33 +20,34 @@ from tempest_agent.demonstrations.dataset import (
 )
 from tempest_agent.envs.api.tempest_env import TempestEnv
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
-from tempest_agent.errors import UserError, shown
-from tempest_agent.evaluation.games import Games
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError
+from tempest_agent.evaluation.games import EvaluationGames
 from tempest_agent.evaluation.players import PlayerChoice
 
 ENV_ID = "tempest_agent:Tempest-v0"
 INFO_NAMES = ("score", "level", "lives", "ticks", "deaths", "executed_spin", "executed_buttons")
-"""What every step says in ``infos``; the first entry is that of the reset."""
+"""Stored of every step's info; the first entry comes from the reset."""
 SPARE = 4_000_000
-"""Bytes of a disk that are left alone, for what is written beside the games."""
+"""Bytes of the disk that are kept free, for everything besides the games."""
 
 
 class Recorder:
-    """Plays games and adds each that is complete to a data set.
+    """Plays games and adds each complete one to a data set.
 
     Args:
         player: who plays.
         games: which games, numbered as in the evaluation.
         dataset_id: the data set's name, such as ``tempest/expert-v0``.
-        force: take the place of a data set of that name, once the first game is stored.
+        force: replace a data set of that name, once the first game is stored.
 
     Raises:
-        UserError: minari is missing, the name is none, or the data set exists; from ``record``,
+        UserError: minari is missing, the name is invalid, or the data set exists; from ``record``,
             the disk is nearly full.
     """
 
     def __init__(
-        self, player: PlayerChoice, games: Games, dataset_id: str, force: bool = False
+        self, player: PlayerChoice, games: EvaluationGames, dataset_id: str, force: bool = False
     ) -> None:
         self._minari = minari_module()
         if data_set_exists(dataset_id) and not force:
@@ -69,8 +70,8 @@ class Recorder:
     def record(self, number: int, on_tick: Callable[[int], bool]) -> bool:
         """Play game ``number`` and store it.
 
-        ``on_tick`` is told the game's ticks and returns whether to go on.  Returns whether the
-        game was played to its end; if not, nothing of it is kept.
+        ``on_tick`` is called with the game's ticks and returns whether to continue.  Returns
+        whether the game was played to its end; otherwise nothing of it is stored.
         """
         env = self.env.unwrapped
         assert isinstance(env, TempestEnv)
@@ -109,7 +110,7 @@ class Recorder:
         return True
 
     def close(self) -> None:
-        """End the environment, and compress what was recorded if there is room for a copy."""
+        """Close the environment, and compress what was recorded if there is room for a copy."""
         self.env.close()
         if self._data_set is not None:
             storage = self._data_set.storage
@@ -119,11 +120,11 @@ class Recorder:
                     storage.update_metadata({"dataset_size": storage.get_size()})
 
     def _free(self) -> int:
-        """Bytes that the disk of the data set has left."""
+        """Return the free bytes of the data set's disk."""
         return shutil.disk_usage(next(path for path in self._path.parents if path.exists())).free
 
     def _require_space(self, needed: int) -> None:
-        # HDF5 damages its file where the disk is full, and takes the process with it.
+        # On a full disk HDF5 damages its file and ends the process.
         free = self._free()
         if free < SPARE + needed:
             raise UserError(
@@ -151,7 +152,7 @@ class Recorder:
 
     def _created(self, episode: Any) -> Any:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Minari's, about what else one could tell it.
+            warnings.simplefilter("ignore")  # Minari's, about optional metadata.
             data_set = self._minari.create_dataset_from_buffers(
                 self.dataset_id,
                 [episode],
@@ -166,7 +167,7 @@ class Recorder:
 
 
 def _compress(path: Path) -> None:
-    """Write an HDF5 file anew with all its arrays compressed."""
+    """Rewrite an HDF5 file with all its arrays compressed."""
     import h5py
 
     def copy(source: Any, target: Any) -> None:

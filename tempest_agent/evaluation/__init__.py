@@ -1,1 +1,1 @@
-"""Greedy games, and what they say."""
+"""Greedy games and their statistics."""

@@ -1,4 +1,4 @@
-"""Several players at the same games: how likely each of them beats the first."""
+"""Compare several players at the same games: how likely each beats the first."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tempest_agent.evaluation.statistics import improvement_interval, probabilit
 
 
 def compare(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Every player but the first against the first, level by level.
+    """Compare every player with the first one, level by level.
 
-    ``results`` are evaluations with ``policy``, ``level`` and ``scores``, of which those of
-    ``repeated_games`` do not count; the baseline of a level is the first of them at that level.
-    Each entry has ``policy``, ``level``, ``probability_of_improvement`` (that one of its games
-    scores more than one of the baseline, a tie counts as half: Agarwal et al. 2021) and ``ci95``,
-    its bootstrap interval over the games.
+    ``results`` are evaluations with ``policy``, ``level`` and ``scores``; ``repeated_games`` do not
+    count.  The baseline of a level is the first evaluation at that level.  Each entry has
+    ``policy``, ``level``, ``probability_of_improvement`` (the chance that one of its games scores
+    more than one of the baseline, ties count half: Agarwal et al. 2021) and ``ci95``, its bootstrap
+    interval over the games.
     """
     baselines: dict[int, Sequence[int]] = {}
     rows: list[dict[str, Any]] = []

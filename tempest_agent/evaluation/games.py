@@ -1,9 +1,9 @@
-"""Greedy games from a fixed set of starts, each played to its end, and what they say.
+"""Play a fixed set of greedy games, each to its end, and summarise them.
 
-Taking the first games to finish of an endless batch prefers short games: here a fixed set of
-games is started, and every one is played until it is over or reaches the tick limit.  Each game
-has a random stream of its own, drawn from the seed and the game's number, so that the scores do
-not depend on how many games are played side by side or on how many threads.
+Taking the first games to finish of an endless batch would favour short games, so a fixed set of
+games is started and each is played until it is over or reaches the tick limit.  Each game has its
+own random stream, from the seed and the game's number, so that scores depend neither on the batch
+size nor on the number of threads.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ from tempest_agent.evaluation.statistics import bootstrap_interval, interquartil
 
 STANDARD_EPISODES = 100
 STANDARD_MAX_TICKS = 30_000
-"""18 minutes of play: good players do not die, so a game must be cut somewhere."""
+"""18 minutes of play: good players do not die, so games must be truncated."""
 
 PROGRESS_STEPS = 256
-"""Decisions between two reports of progress."""
+"""Steps between two reports of progress."""
 
 
 @dataclass(frozen=True)
-class Games:
-    """Which games are played: ``episodes`` of them, cut after ``max_ticks`` ticks each.
+class EvaluationGames:
+    """The games of an evaluation: ``episodes`` of them, truncated after ``max_ticks`` ticks each.
 
-    ``bonus_life``: points between bonus lives, or ``"none"``.  ``machine``: the real machines they
-    are played on, ``None`` for the simulator.
+    ``bonus_life``: points between bonus lives, or ``"none"``.  ``machine``: options of the real
+    machines, None for the simulator.
 
-    Raises ``UserError`` for more games than memory holds.
+    Raises ``UserError`` for more games than fit in memory.
     """
 
     episodes: int = STANDARD_EPISODES
@@ -66,7 +66,7 @@ class Games:
             raise UserError(f"episodes={self.episodes} {problem}: play fewer games")
 
     def settings(self, frame_skip: int, skip_idle: bool = True) -> GameSettings:
-        """The same for a batch whose decisions last ``frame_skip`` ticks."""
+        """Return the settings of a batch whose steps last ``frame_skip`` ticks."""
         return GameSettings(
             skip_idle=skip_idle,
             start_level=self.level,
@@ -77,35 +77,34 @@ class Games:
         )
 
     def expected_ticks(self, lengths: Sequence[int]) -> int:
-        """Ticks of all the games, of which those of ``lengths`` are over."""
+        """Return the estimated ticks of all games, given the ``lengths`` of the finished ones."""
         mean = sum(lengths) / len(lengths) if lengths else self.max_ticks
         return sum(lengths) + round(mean * (self.episodes - len(lengths)))
 
     def begin(self, batch: GameBatch, number: int) -> None:
-        """Begin game ``number`` in ``batch``, which has room for one."""
+        """Start game ``number`` in ``batch``, a batch of one game."""
         if isinstance(batch, MameBatch):
             batch.moments[:] = self.moment(number)
         batch.reset(seeds=[self.game_seed(number)])
 
     def moment(self, number: int) -> int:
-        """When game ``number`` begins on a real machine; no other game of this seed begins then."""
+        """Return when game ``number`` starts on a real machine, unique among games of this seed."""
         stride, start = np.random.SeedSequence(self.seed).generate_state(2, np.uint64).tolist()
         stride = 1 + stride % (RANDOM_CYCLE - 1)
-        return int((stride * number + start) % RANDOM_CYCLE)  # Which is a prime number.
+        return int((stride * number + start) % RANDOM_CYCLE)  # A prime, so no moment repeats.
 
     def game_seed(self, number: int) -> int:
-        """The seed of one game; neighbouring values of ``seed`` share none."""
+        """Return the seed of one game; neighbouring values of ``seed`` share none."""
         child = np.random.SeedSequence(self.seed, spawn_key=(number,))
         return int(child.generate_state(1, np.uint64)[0])
 
 
 @dataclass(frozen=True)
 class Outcomes:
-    """How the games ended; every array has one row a game, in the order of the games' numbers.
+    """How the games ended; every array has one row per game, in order of their numbers.
 
-    ``deaths`` has a column for each of ``DEATH_CAUSES``; ``levels`` is the level a game ended on.
-    ``traces`` are digests of all that happened in a game on a real machine, and empty for the
-    simulator's games.
+    ``deaths`` has a column per ``DEATH_CAUSES``; ``levels`` is the level a game ended on.
+    ``traces`` are digests of whole games on a real machine, empty for the simulator.
     """
 
     scores: NDArray[np.int64]
@@ -117,26 +116,28 @@ class Outcomes:
 
     @property
     def repeated(self) -> list[int]:
-        """Places of the games that are another one before them once more, tick by tick."""
+        """Indices of the games that repeat an earlier one tick by tick."""
         _, first = np.unique(self.traces, return_index=True)
         return sorted(set(range(len(self.traces))) - set(first.tolist()))
 
 
 def play_games(
     player: PlayerChoice,
-    games: Games,
+    games: EvaluationGames,
     threads: int = 1,
     on_progress: Callable[[int], None] | None = None,
     complete: list[Outcomes] | None = None,
 ) -> Outcomes:
     """Play all ``games`` to their ends and return how they ended.
 
-    The games are divided over ``threads`` threads, each with a player of its own, and with a real
-    machine of its own where ``games`` asks for one.
-    ``on_progress`` is told the number of ticks done.  Of the simulator's games, which are played
-    side by side, one that is over counts as ``max_ticks``; of a real machine's as its own ticks.
-    ``complete`` gets the outcomes of games that are complete: on real machines of each one as it
-    ends, and on the simulator, in the end or when an exception breaks the evaluation off, of all.
+    Args:
+        player: who plays.
+        games: which games.
+        threads: the games are divided over so many, each with its own player (and real machine).
+        on_progress: called with the number of ticks done.  A finished game counts as ``max_ticks``
+            on the simulator, where games run in parallel, and as its own ticks on a real machine.
+        complete: gets the outcomes of complete games: of each as it ends on a real machine, of all
+            at the end or at an exception on the simulator.
     """
     numbers = np.array_split(np.arange(games.episodes), min(threads, games.episodes))
     done, lock, stop = [0] * len(numbers), Lock(), Event()
@@ -165,7 +166,7 @@ def play_games(
                 lambda outcomes: keep(share, outcomes),
             )
         except BaseException:
-            stop.set()  # The other threads need not finish.
+            stop.set()  # End the other threads.
             raise
 
     with ThreadPoolExecutor(len(numbers), "evaluation") as pool:
@@ -174,14 +175,14 @@ def play_games(
             for task in tasks:
                 task.result()
         except BaseException:
-            stop.set()  # Ctrl-C arrives in this thread only.
+            stop.set()  # Ctrl-C is raised in this thread only.
             raise
     return joined([part for parts in found for part in parts])
 
 
 def _play_share(
     choice: PlayerChoice,
-    games: Games,
+    games: EvaluationGames,
     numbers: NDArray[np.int64],
     stop: Event,
     report: Callable[[int], None],
@@ -207,13 +208,13 @@ def _play_share(
 
 def _play_share_in_turn(
     choice: PlayerChoice,
-    games: Games,
+    games: EvaluationGames,
     numbers: NDArray[np.int64],
     stop: Event,
     report: Callable[[int], None],
     keep: Callable[[Outcomes], None],
 ) -> None:
-    """The same on one real machine, one game after the other."""
+    """Play the games of these ``numbers`` on one real machine, one after the other."""
     batch = make_batch(
         1, games.settings(choice.frame_skip), games.machine, observe=choice.sees_features
     )
@@ -229,7 +230,7 @@ def _play_share_in_turn(
                 trace.update(as_bytes(batch.ram)[0, CONTRACT_ADDRESSES])
                 if batch.games["steps"][0] % PROGRESS_STEPS == 0:
                     report(done + int(batch.games["ticks"][0]))
-            # A game whose machine failed says nothing: it is played again.
+            # A game whose machine failed is played again.
             over = (batch.terminated | batch.truncated) & (batch.games["status"] != LOST)
             if over[0]:
                 done += int(batch.games["ticks"][0])
@@ -249,7 +250,7 @@ def _outcomes(batch: GameBatch, over: NDArray[np.bool_], *traces: NDArray[np.uin
 
 
 def joined(parts: Sequence[Outcomes]) -> Outcomes:
-    """The outcomes of all ``parts``, one after the other."""
+    """Concatenate the outcomes of all ``parts``."""
     names = [each.name for each in fields(Outcomes)]
     return Outcomes(
         **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
@@ -257,9 +258,9 @@ def joined(parts: Sequence[Outcomes]) -> Outcomes:
 
 
 def summary(outcomes: Outcomes) -> dict[str, Any]:
-    """The figures of ``outcomes`` as plain Python types, ready for JSON.
+    """Return the statistics of ``outcomes`` as plain Python types, ready for JSON.
 
-    A game that repeats another one counts once in the interval.
+    Repeated games count once in the interval.
     """
     scores = outcomes.scores
     low, high = bootstrap_interval([np.delete(scores, outcomes.repeated)])

@@ -1,4 +1,4 @@
-"""A person at the keyboard as a player."""
+"""The keyboard as a player."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ SPEED: Final = 12
 """Knob counts a tick while a turning key is held: three quarters of a lane."""
 
 HOLD: Final = 6
-"""Ticks that a key counts as held after it was last seen: a window reports repeats, no release."""
+"""Ticks for which a key counts as held: a window reports repeats but no releases."""
 
 
 class Keyboard:
-    """Turns the key that a window reports each tick into inputs."""
+    """Turns the key reported by a window each tick into inputs."""
 
     KEYS: Final = "keys: a and d turn, space fires, f fires on and off, s superzapper, Escape ends"
 
@@ -29,7 +29,7 @@ class Keyboard:
         self._zap = False
 
     def press(self, key: int) -> None:
-        """Take note of a key (a character's code, or -1 for none)."""
+        """Register a key (a character code, or -1 for none)."""
         character = chr(key & 0xFF).lower() if key >= 0 else ""
         self._turning = max(self._turning - 1, 0)
         self._firing = max(self._firing - 1, 0)
@@ -42,7 +42,7 @@ class Keyboard:
             self._always = not self._always
 
     def act(self, batch: GameBatch) -> Actions:
-        """The inputs of this tick, for a batch of one game."""
+        """Return the inputs of this tick, for a batch of one game."""
         spin = self._spin if self._turning else 0
         fire = self._always or self._firing > 0
         return np.array([spin], np.int8), np.array([fire + 2 * self._zap], np.uint8)

@@ -1,4 +1,4 @@
-"""One game, tick by tick, for an audience: the same game that the evaluation plays."""
+"""Play one game tick by tick, to be shown: the same game that the evaluation plays."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from tempest_agent.envs.api.backend import make_batch
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.game_state.controls import needs_no_input
-from tempest_agent.evaluation.games import Games
+from tempest_agent.evaluation.games import EvaluationGames
 from tempest_agent.evaluation.players import PlayerChoice
 
 
-def play_ticks(choice: PlayerChoice, games: Games, number: int) -> Iterator[GameBatch]:
-    """Play game ``number`` of ``games``; yields the batch of this one game after every tick.
+def play_ticks(choice: PlayerChoice, games: EvaluationGames, number: int) -> Iterator[GameBatch]:
+    """Play game ``number`` of ``games``, yielding its batch of one after every tick.
 
-    The game is the one that the evaluation plays, to the last byte.
+    It is byte for byte the game that the evaluation plays.
     """
     settings = games.settings(1, skip_idle=False)
     with closing(make_batch(1, settings, games.machine, observe=choice.sees_features)) as batch:
@@ -25,12 +25,12 @@ def play_ticks(choice: PlayerChoice, games: Games, number: int) -> Iterator[Game
 
 
 def play_ticks_of(
-    batch: GameBatch, choice: PlayerChoice, games: Games, number: int
+    batch: GameBatch, choice: PlayerChoice, games: EvaluationGames, number: int
 ) -> Iterator[GameBatch]:
-    """The same on a batch of one game that steps tick by tick.
+    """Play game ``number`` as ``play_ticks`` on a batch of one game that steps tick by tick.
 
-    The evaluation skips the ticks that need no decision within its steps.  Here each tick is
-    seen, so those get inputs at rest and no decision, which is what skipping means.
+    The evaluation skips ticks that need no decision.  Here every tick is yielded, so those get
+    neutral inputs, which is what skipping does.
     """
     games.begin(batch, number)
     player = choice.make(np.array([number]), games.seed)

@@ -1,7 +1,7 @@
-"""Who plays: the scripted players and trained checkpoints behind one interface.
+"""Scripted players and trained checkpoints behind one interface.
 
-A player decides for many games at once, but each decision depends on its own game only: on the
-game's image, on its number, and on nothing that other games do.
+A player decides for many games at once, but each decision depends on its own game only: its RAM
+image and its number.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from tempest_agent.envs.engine.game_step import RUNNING
 from tempest_agent.envs.features.layout import NUM_FEATURES, ZAP_LEGAL_FEATURE
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.machine.memory import RAM_DTYPE
-from tempest_agent.errors import UserError, nearest, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError, suggestion
 from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
-from tempest_agent.runs.directory import LATEST
+from tempest_agent.runs.file_names import LATEST
 
 if TYPE_CHECKING:
     from tempest_agent.agent.checkpoints.policy import Policy
 
 CHAMPION = "champion"
-"""Name of the player that comes with the package, which no run writes over."""
+"""The player that comes with the package, never overwritten by a run."""
 
 PLAYER_NAMES = (*TEACHER_NAMES, CHAMPION, "latest", "random")
 
@@ -46,26 +47,26 @@ class Player(Protocol):
     """Decides for all games of a batch."""
 
     def act(self, batch: GameBatch) -> Actions:
-        """The next decision of every game."""
+        """Return the next decision of every game."""
 
 
 MakePlayer = Callable[[NDArray[np.int64], int], Player]
-"""Makes a player for the games of these numbers, ``(N,)``, with a seed for its own chance."""
+"""Makes a player for the games of these numbers, ``(N,)``, with a seed for its randomness."""
 
 
 @dataclass(frozen=True)
 class PlayerChoice:
-    """A player by name, and how to make it for some games."""
+    """A player by name, and how to make it for given games."""
 
     name: str
     make: MakePlayer
     frame_skip: int = 1
     sees_features: bool = False
-    """Whether it decides by ``batch.codes`` and not by the image."""
+    """Whether it reads ``batch.codes`` rather than the RAM image."""
     sha256: str | None = None
     step: int | None = None
     trained_delay: int | None = None
-    """Ticks of input delay that a network has learned to live with."""
+    """Ticks of input delay that a network was trained with."""
 
     @property
     def description(self) -> str:
@@ -76,14 +77,14 @@ class PlayerChoice:
 
 
 class TeacherPlayer:
-    """A scripted player; with delayed inputs it is told those that are under way."""
+    """A scripted player; with delayed inputs it is given the pending ones."""
 
     def __init__(self, teacher: Teacher, numbers: NDArray[np.int64]) -> None:
         self._teacher = teacher
         self._numbers = numbers
 
     def act(self, batch: GameBatch) -> Actions:
-        """The next decision of every game."""
+        """Return the next decision of every game."""
         delay = int(batch.settings.input_delay)
         pending = None
         if delay:
@@ -94,20 +95,20 @@ class TeacherPlayer:
 
 
 class RandomGames:
-    """The random player with a generator for each game, so that no game's dice move another's."""
+    """The random player with one generator per game, so that games do not affect each other."""
 
     BLOCK = 256
 
     def __init__(self, numbers: NDArray[np.int64], seed: int) -> None:
         entropy = [np.random.SeedSequence((seed, int(number))) for number in numbers]
         self._players = [RandomPlayer(int(e.generate_state(1, np.uint64)[0])) for e in entropy]
-        self._images = np.zeros(self.BLOCK, RAM_DTYPE)  # It does not look at them.
+        self._images = np.zeros(self.BLOCK, RAM_DTYPE)  # Not used by the player.
         self._spins = np.zeros((len(numbers), self.BLOCK), np.int8)
         self._buttons = np.zeros((len(numbers), self.BLOCK), np.uint8)
         self._next = self.BLOCK
 
     def act(self, batch: GameBatch) -> Actions:
-        """The next decision of every game."""
+        """Return the next decision of every game."""
         if self._next == self.BLOCK:
             for row, player in enumerate(self._players):
                 self._spins[row], self._buttons[row] = player.act(self._images)
@@ -118,13 +119,13 @@ class RandomGames:
 
 
 class NetworkPlayer:
-    """A trained network, greedy, for the games that are still running."""
+    """A trained network that plays greedily in the games still running."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
 
     def act(self, batch: GameBatch) -> Actions:
-        """The next decision of every game; those that are over get inputs at rest."""
+        """Return the next action of every game; finished games get neutral inputs."""
         running = np.flatnonzero(batch.games["status"] == RUNNING)
         spins = np.zeros(batch.num_games, np.int8)
         buttons = np.zeros(batch.num_games, np.uint8)
@@ -134,12 +135,11 @@ class NetworkPlayer:
 
 
 def find_player(name: str) -> PlayerChoice:
-    """The player called ``name``: a scripted one, ``champion``, ``latest``, or a checkpoint file.
+    """Return the player ``name``: a scripted one, ``champion``, ``latest``, or a checkpoint file.
 
-    ``latest`` is the newest checkpoint of a run in this folder, or the shipped one where no run
-    has written any.
+    ``latest`` is the newest checkpoint of a run in this folder, or the champion if there is none.
 
-    Raises ``UserError`` for an unknown name and for a file that is no checkpoint.
+    Raises ``UserError`` for an unknown name and for a file that is not a checkpoint.
     """
     if name == "random":
         return PlayerChoice(name, RandomGames)
@@ -159,7 +159,7 @@ def find_player(name: str) -> PlayerChoice:
     path = Path(name)
     if path.absolute() == LATEST.absolute() and not os.path.lexists(path):
         log.warning(
-            "%s is not there yet: no run has written one; this is the shipped champion", name
+            "%s does not exist yet: no run has written one; using the shipped champion", name
         )
         return _champion()
     return _checkpoint(path)
@@ -176,24 +176,23 @@ def _champion() -> PlayerChoice:
 
 
 def _checkpoint(path: Path, name: str | None = None) -> PlayerChoice:
-    """The player in a checkpoint file, called ``name`` or by its path."""
+    """Return the player in a checkpoint file, called ``name`` or by its path."""
     if not path.exists():
-        guess = nearest(str(path), PLAYER_NAMES)
-        hint = f"did you mean {shown(guess)}? " if guess else ""
+        near = suggestion(str(path), PLAYER_NAMES)
         raise UserError(
-            f"{shown(path)} is neither a player nor a file: {hint}"
+            f"{shown(path)} is neither a player nor a file: {near}{' ' if near else ''}"
             f"give a checkpoint's path or one of {', '.join(PLAYER_NAMES)}"
         )
     if path.is_dir():
         raise UserError(f"{path} is a folder: give the checkpoint file (*.pt) inside it")
-    # Here, because importing torch takes longer than a scripted player's whole game.
+    # Imported here because importing torch takes longer than a scripted player's whole game.
     import torch
 
     from tempest_agent.agent.checkpoints.policy import load_policy
 
-    torch.set_num_threads(1)  # Games are divided over threads; more inside of each would compete.
+    torch.set_num_threads(1)  # Games are divided over threads; torch's own would compete.
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, on files that are refused with one line
+        warnings.simplefilter("ignore")  # torch's, on files that are refused with one line
         policy = load_policy(path)
     layout = policy.network.layout
     if (layout.num_features, layout.counts) != (NUM_FEATURES, SPINNER_MAX):
@@ -205,7 +204,7 @@ def _checkpoint(path: Path, name: str | None = None) -> PlayerChoice:
 
 
 def network_choice(policy: Policy, name: str) -> PlayerChoice:
-    """A loaded network as a player."""
+    """Return a player that plays with a loaded network."""
     return PlayerChoice(
         name=name,
         make=lambda _numbers, _seed: NetworkPlayer(policy),

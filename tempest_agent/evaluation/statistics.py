@@ -1,8 +1,8 @@
-"""Summaries of sets of scores: interquartile mean, probability of improvement, their intervals.
+"""Statistics of scores: interquartile mean, probability of improvement, and their intervals.
 
-Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice":
-the interquartile mean with a stratified bootstrap interval says more from few games than a mean
-or a median does.
+Agarwal et al. 2021, "Deep Reinforcement Learning at the Edge of the Statistical Precipice": with
+few games, the interquartile mean with a stratified bootstrap interval is more reliable than the
+mean or the median.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ BOOTSTRAP_SEED = 20210830
 
 
 def interquartile_mean(scores: ArrayLike) -> float:
-    """Mean of ``scores`` (shape ``(n,)``, n >= 1) without the lowest and the highest quarter.
+    """Return the 25 % trimmed mean of ``scores`` (shape ``(n,)``, n >= 1).
 
-    ``floor(n / 4)`` scores are left out at either end, as a 25 % trimmed mean does.
+    ``floor(n / 4)`` scores are left out at either end.
     """
     values = np.sort(np.asarray(scores, np.float64))
     if values.ndim != 1 or not values.size:
@@ -30,11 +30,10 @@ def interquartile_mean(scores: ArrayLike) -> float:
 def bootstrap_interval(
     strata: Sequence[ArrayLike], confidence: float = 0.95, resamples: int = 2_000
 ) -> tuple[float, float]:
-    """Percentile bootstrap interval of the interquartile mean over all scores.
+    """Return the percentile bootstrap interval of the interquartile mean over all scores.
 
-    ``strata`` are the groups of scores (one a start level, say).  Every resample draws, with
-    replacement, from each group as many scores as the group has, so that no resample changes the
-    proportion between the groups.
+    ``strata`` are groups of scores (one per start level, say).  Every resample draws from each
+    group, with replacement, as many scores as it has, which keeps the proportions of the groups.
     """
     groups = [np.asarray(group, np.float64) for group in strata]
     if not groups or any(group.ndim != 1 or not group.size for group in groups):
@@ -53,11 +52,11 @@ def bootstrap_interval(
 def runs_interval(
     runs: Sequence[ArrayLike], confidence: float = 0.95, resamples: int = 2_000
 ) -> tuple[float, float]:
-    """Interval of the interquartile mean over several training runs' scores, all together.
+    """Return the interval of the interquartile mean over the scores of several training runs.
 
-    ``runs`` are the scores of each run, shape ``(games,)``.  Both what made the runs differ and
-    chance in the games count: every resample draws as many runs as there are, with replacement,
-    and then from each drawn run as many of its scores as it has.
+    ``runs`` are the scores of each run, shape ``(games,)``.  The interval covers the variation
+    between runs and between games: every resample draws as many runs as there are, with
+    replacement, and from each drawn run as many of its scores as it has.
     """
     random = np.random.default_rng(BOOTSTRAP_SEED)
     means = [
@@ -68,9 +67,9 @@ def runs_interval(
 
 
 def probability_of_improvement(scores: ArrayLike, others: ArrayLike) -> float:
-    """Chance that one of ``scores``, drawn at random, is above one of ``others``.
+    """Return the chance that a random one of ``scores`` is above a random one of ``others``.
 
-    A tie counts as half: the Mann-Whitney statistic over all pairs, as in Agarwal et al. 2021.
+    Ties count half: the Mann-Whitney statistic over all pairs, as in Agarwal et al. 2021.
     """
     ours, theirs = _scores_of([scores, others])
     ordered = np.sort(theirs)
@@ -85,7 +84,7 @@ def improvement_interval(
     confidence: float = 0.95,
     resamples: int = 2_000,
 ) -> tuple[float, float]:
-    """Interval of ``probability_of_improvement``; runs and games drawn as in ``runs_interval``."""
+    """Return the interval of ``probability_of_improvement``, resampled as in ``runs_interval``."""
     random = np.random.default_rng(BOOTSTRAP_SEED)
     pairs = zip(
         _resampled_runs(_scores_of(runs), resamples, random),
@@ -117,7 +116,7 @@ def _percentiles(values: Sequence[float], confidence: float) -> tuple[float, flo
 
 
 def _trimmed_means(ordered: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean of the middle half of each sorted row of ``ordered``, shape ``(rows, n)``."""
+    """Return the mean of the middle half of each sorted row of ``ordered``, ``(rows, n)``."""
     cut = ordered.shape[1] // 4
     middle = ordered[:, cut : ordered.shape[1] - cut]
     return np.asarray(middle.mean(axis=1), np.float64)

@@ -1,1 +1,1 @@
-"""Reading files that others wrote, and writing our own safely."""
+"""Read foreign files and write our own safely."""

@@ -1,23 +1,25 @@
-"""Files of the program's own, written at names that somebody else may have put a link at."""
+"""Write the program's own files safely at names where somebody else may have put a link."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 from tempest_agent.errors import UserError
+from tempest_agent.files.system_errors import system_reason
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """No symbolic link, and no pipe that waits for its other end."""
 
 LINK_ERRORS = (errno.ELOOP, errno.ENXIO)
-"""What opening a link, or a pipe without a reader, ends in with these flags."""
+"""Errors of opening a link, or a pipe without a reader, with these flags."""
 
 
 class LinkedFileError(UserError):
-    """A link lies where a file of our own was to be written; its target is as it was."""
+    """A link is in the place of a file to be written; its target is unchanged."""
 
     def __init__(self, path: str | Path) -> None:
         super().__init__(
@@ -27,12 +29,12 @@ class LinkedFileError(UserError):
 
 
 def open_own(path: str, flags: int) -> int:
-    """Open ``path`` to write as ``open`` does (its ``opener``), but never through a link.
+    """Open ``path`` for writing, as an ``opener`` of ``open``, but never through a link.
 
-    Hard links count too: what is behind them has another name somewhere.
+    Hard links count too: their file has another name somewhere.
 
     Raises:
-        LinkedFileError: there is a link, a pipe or a device; nothing has been changed.
+        LinkedFileError: it is a link, a pipe or a device; nothing was changed.
     """
     try:
         file = os.open(path, (flags & ~os.O_TRUNC) | _NO_FOLLOW, 0o666)
@@ -51,7 +53,7 @@ def open_own(path: str, flags: int) -> int:
 
 
 def require_own(file: int, path: str | Path) -> None:
-    """Raise ``LinkedFileError`` if the open ``file`` has other names, or is no plain file."""
+    """Raise ``LinkedFileError`` if the open ``file`` has other names or is not a regular file."""
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
         raise LinkedFileError(path)
@@ -64,3 +66,18 @@ def require_own_folder(folder: Path) -> None:
             f"{folder} is a link to {os.readlink(folder)}, and nothing is written through it: put "
             "the folder itself there (a run may be moved, and linked, as a whole)"
         )
+
+
+def require_writable(folder: Path) -> None:
+    """Create ``folder`` if needed; raise ``UserError`` if no file can be written there."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except FileExistsError as error:
+        raise UserError(f"{folder} is a file: give a folder") from error
+    except OSError as error:
+        raise UserError(
+            f"cannot write to {folder}: {system_reason(error)}; "
+            "choose a folder of your own, or change its permissions"
+        ) from error

@@ -1,6 +1,6 @@
-"""Files that somebody else may have put there: read without waiting, up to a size.
+"""Read files that may come from somebody else: only regular ones, up to a size.
 
-A named pipe would let a reader wait for ever, and a device has no end.
+A named pipe would block its reader, and a device has no end.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tempest_agent.envs.messages import shown
 from tempest_agent.envs.plain_json import parse_json
-from tempest_agent.errors import UserError, one_line, shown
+from tempest_agent.errors import UserError, one_line
 
 LARGEST_LOG = 100_000_000
-"""Bytes of a log of a run: some hundred thousand lines of metrics."""
+"""Bytes of a run's log: some hundred thousand rows."""
 LARGEST_RECORD = 10_000_000
-"""Bytes of what a command printed, or of what is kept of a run's starts."""
+"""Bytes of a command's JSON output, or of ``run.json``."""
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -30,13 +31,13 @@ _KINDS = {
 
 
 def read_regular(path: Path, largest: int) -> bytes:
-    """The content of the file ``path``.
+    """Return the content of the file ``path``.
 
     Raises:
         UserError: it is no regular file, or has more than ``largest`` bytes.
         OSError: it cannot be read.
     """
-    # Without waiting for whoever writes into a pipe, and for a terminal's line.
+    # Never block on a pipe or a terminal.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
     handle = os.open(path, flags | getattr(os, "O_BINARY", 0))
     try:
@@ -45,7 +46,7 @@ def read_regular(path: Path, largest: int) -> bytes:
             kind = _KINDS.get(stat.S_IFMT(mode), "something else")
             raise UserError(f"{shown(path)} is not a regular file but {kind}")
         with os.fdopen(handle, "rb", closefd=False) as file:
-            content = file.read(largest + 1) or b""  # Nothing yet, from some files of the system.
+            content = file.read(largest + 1) or b""  # Some system files return None.
     finally:
         os.close(handle)
     if len(content) > largest:
@@ -54,7 +55,7 @@ def read_regular(path: Path, largest: int) -> bytes:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a log; what is not UTF-8 in it is replaced.
+    """Return the lines of a log, invalid UTF-8 replaced.
 
     Raises:
         UserError: as ``read_regular``.
@@ -64,7 +65,7 @@ def read_lines(path: Path) -> list[str]:
 
 
 def read_table(path: Path) -> Iterator[list[str]]:
-    """The fields of each line of a CSV file; none of a line that is not CSV.
+    """Yield the fields of each line of a CSV file; none for a line that is not CSV.
 
     Raises:
         UserError: as ``read_regular``.
@@ -72,7 +73,7 @@ def read_table(path: Path) -> Iterator[list[str]]:
     """
     for line in read_lines(path):
         try:
-            # Line by line: a quote that is never closed swallows no others.
+            # Line by line, so that an unclosed quote damages one line only.
             fields = next(csv.reader([line.rstrip("\r").replace("\0", "\ufffd")]), [])
         except csv.Error:  # Such as a field of more than 131,072 characters.
             fields = []
@@ -81,10 +82,10 @@ def read_table(path: Path) -> Iterator[list[str]]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in the file ``path``.
+    """Return the JSON object in the file ``path``.
 
     Raises:
-        UserError: as ``read_regular``, or there is something else in it.
+        UserError: as ``read_regular``, or it holds something else.
         OSError: as ``read_regular``.
     """
     try:

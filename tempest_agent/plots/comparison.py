@@ -1,4 +1,4 @@
-"""Evaluations as one picture: interquartile means with their intervals."""
+"""The figure of several evaluations: interquartile means with their intervals."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.plots.training_curves import require_matplotlib
+from tempest_agent.plots.figure_files import require_matplotlib
 
 Results = Sequence[Mapping[str, Any]]
 """Evaluations with ``policy``, ``level``, ``score_iqm`` and ``score_iqm_ci95``."""
 
 
 def comparison_figure(results: Results) -> Any:
-    """A ``matplotlib.figure.Figure`` of ``results``: a dot and its 95 % interval for each.
+    """Return a ``matplotlib.figure.Figure`` of ``results``: a dot and its 95 % interval each.
 
-    At one start level there is a line a player, the first one's interval shaded over all of them;
-    at several a curve a player over the start levels.
+    With one start level there is a line per player, the first one's interval shaded over all lines;
+    with several a curve per player over the start levels.
     """
     require_matplotlib()
     from matplotlib.figure import Figure
@@ -53,7 +53,7 @@ def _draw_players(axes: Any, results: Results) -> None:
 
 def _draw_levels(axes: Any, results: Results, policies: Sequence[str]) -> None:
     for number, policy in enumerate(policies):
-        # In the order of the levels, in which they need not have been asked for.
+        # By level, whatever the order of the command line.
         rows = sorted(
             (result for result in results if result["policy"] == policy),
             key=lambda result: int(result["level"]),
@@ -70,8 +70,8 @@ def _draw_levels(axes: Any, results: Results, policies: Sequence[str]) -> None:
 
 
 def _means(results: Results) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Means ``(n,)`` and how far their intervals reach below and above, ``(2, n)``."""
+    """Return the means ``(n,)`` and the lengths of their intervals below and above, ``(2, n)``."""
     means = np.array([result["score_iqm"] for result in results], np.float64)
     low, high = np.array([result["score_iqm_ci95"] for result in results], np.float64).T
-    # Few games: a percentile interval need not hold the mean, and bars have no negative length.
+    # With few games a percentile interval may exclude the mean; bars need lengths >= 0.
     return means, np.maximum(np.stack([means - low, high - means]), 0.0)

@@ -1,14 +1,14 @@
-"""The figure of the study of stability: four curves of several runs, one above the other."""
+"""The figure of the stability study: four curves of several runs, one above the other."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-from tempest_agent.runs.directory import replacing
-from tempest_agent.stability.diagnosis import read_metrics
+from tempest_agent.runs.file_names import METRICS_FILE, STEPS
+from tempest_agent.runs.metrics_reader import read_metrics
 
 PANELS = (
     ("q_mean", "Q: mean, lowest to highest", "symlog"),
@@ -16,29 +16,21 @@ PANELS = (
     ("teacher_free_score", "teacher-free score", "linear"),
     ("expert_ratio", "expert share", "linear"),
 )
-INSTALL = "pip install 'tempest-agent[plots]'"
 
 
-def can_draw() -> bool:
-    """Whether matplotlib is installed."""
-    return find_spec("matplotlib") is not None
-
-
-def draw(study: Path, runs: Iterable[str], path: Path) -> Path:
-    """Draw the runs of that name below the folder ``study`` to ``path`` (PNG, PDF, SVG)."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+def study_figure(study: Path, runs: Iterable[str]) -> Any:
+    """Return a ``matplotlib.figure.Figure`` of the named runs below the folder ``study``."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.0, 10.0), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.subplots(len(PANELS), 1, sharex=True)
     for name in runs:
-        lines, _ = read_metrics(study / name / "metrics.csv", [])
+        rows, _ = read_metrics(study / name / METRICS_FILE, [])
+        steps = [row[STEPS] for row in rows]
         for axis, (key, _, _) in zip(axes, PANELS, strict=True):
-            steps = [line["steps"] for line in lines]
-            (curve,) = axis.plot(steps, [line.get(key, math.nan) for line in lines], label=name)
+            (curve,) = axis.plot(steps, [row.get(key, math.nan) for row in rows], label=name)
             if key == "q_mean":
-                low, high = ([line.get(k, math.nan) for line in lines] for k in ("q_min", "q_max"))
+                low, high = ([row.get(k, math.nan) for row in rows] for k in ("q_min", "q_max"))
                 axis.fill_between(steps, low, high, color=curve.get_color(), alpha=0.12, lw=0)
     for axis, (_, title, scale) in zip(axes, PANELS, strict=True):
         axis.set_ylabel(title)
@@ -46,6 +38,4 @@ def draw(study: Path, runs: Iterable[str], path: Path) -> Path:
         axis.grid(alpha=0.3)
     axes[0].legend(ncols=3, fontsize="small")
     axes[-1].set_xlabel("decisions")
-    with replacing(path) as file:
-        figure.savefig(file, format=path.suffix[1:].lower(), dpi=110)
-    return path
+    return figure

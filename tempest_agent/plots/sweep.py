@@ -1,36 +1,21 @@
-"""The table of a sweep as one picture: scores and probabilities of improvement."""
+"""The figure of a sweep's table: scores and probabilities of improvement."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from tempest_agent.runs.directory import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-def can_plot() -> bool:
-    """Whether matplotlib is here (``pip install 'tempest-agent[plots]'``)."""
-    return find_spec("matplotlib") is not None
+def sweep_figure(figures: Mapping[str, Any], title: str) -> Figure:
+    """Return the figure of what ``report.table`` computes, one line per variant.
 
-
-def plot(figures: Mapping[str, Any], title: str, path: Path) -> None:
-    """Write the picture of ``report.table``'s figures to ``path``, a PNG file."""
-    with replacing(path) as file:
-        draw(figures, title).savefig(file, format="png", dpi=120)
-
-
-def draw(figures: Mapping[str, Any], title: str) -> Figure:
-    """The picture of ``report.table``'s figures, one line a variant.
-
-    On the left the interquartile mean with its 95 % interval, small dots for the seeds, and the
-    base's interval shaded over all lines; on the right the probability of improvement over the base
-    with its interval, and a line at 0.5, no difference.
+    Left: interquartile mean with its 95 % interval, a small dot per seed, and the base's interval
+    shaded over all lines.  Right: probability of improvement over the base with its interval; the
+    line at 0.5 is no difference.
     """
     from matplotlib.figure import Figure
 

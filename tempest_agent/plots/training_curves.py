@@ -1,12 +1,11 @@
-"""Curves of runs from their ``metrics.csv`` and ``evaluations.csv``, drawn without a display.
+"""Training curves of runs from their ``metrics.csv`` and ``evaluations.csv``.
 
-``figure_of`` draws any panels; ``training_panels`` are those of ``tempest-agent plot``.
+``figure_of`` draws any panels; ``training_panels`` are the panels of ``tempest-agent plot``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,23 +15,20 @@ from numpy.typing import NDArray
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.errors import UserError, one_line
 from tempest_agent.files.regular_files import read_table
-from tempest_agent.files.system_errors import system_reason
-from tempest_agent.runs.directory import replacing, require_writable
+from tempest_agent.plots.figure_files import require_matplotlib
+from tempest_agent.runs.file_names import EVALUATIONS_FILE, METRICS_FILE
 
-METRICS_FILE = "metrics.csv"
-EVALUATIONS_FILE = "evaluations.csv"
 GREEDY = "greedy_"
-"""Prefix of the columns of ``evaluations.csv`` among a run's curves."""
+"""Prefix of the columns from ``evaluations.csv``."""
 BOUND_MARGIN = 2.0
-"""A bound is drawn if it lies within this many times the range of the curves it bounds."""
-FORMATS = (".png", ".svg", ".pdf")
+"""A bound is drawn if it is within this many times the range of the curves it bounds."""
 
 Curves = Mapping[str, NDArray[np.float64]]
-"""Columns of a run's logs, one value a row, NaN where a row has none; ``steps`` among them."""
+"""Columns of a run's logs including ``steps``, one value per row, NaN for missing ones."""
 
 
 class Line(NamedTuple):
-    """One column of a panel: its matplotlib style and its word in the legend."""
+    """One column of a panel: its matplotlib style and its text in the legend."""
 
     column: str
     style: str
@@ -40,18 +36,18 @@ class Line(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One diagram: a title, the unit of its vertical axis, and the columns drawn in it."""
+    """One diagram: a title, the unit of the vertical axis, and the columns drawn."""
 
     title: str
     unit: str
     lines: tuple[Line, ...]
     bound: Line | None = None
-    """Drawn where it does not flatten the others, else told in words."""
+    """Drawn unless it would flatten the others; then it is in the legend."""
     log_scale: bool = False
 
 
 def training_panels() -> list[Panel]:
-    """Greedy games, teacher-free games, teacher's share, values, loss, gradient, deaths."""
+    """Return panels for scores, the teacher's share, values, loss, gradient and deaths."""
     styles = ("-", "--", ":", "-.", ".-")
     deaths = zip(DEATH_CAUSES, styles, strict=True)
     return [
@@ -112,8 +108,8 @@ def training_panels() -> list[Panel]:
 def read_curves(run: Path) -> dict[str, NDArray[np.float64]]:
     """Return the columns of the logs of ``run``, a folder or the ``metrics.csv`` itself.
 
-    The rows of ``evaluations.csv``, where there is one, follow those of the training log, their
-    columns named with ``GREEDY`` before.
+    The rows of ``evaluations.csv``, if there is one, follow the rows of the training log; their
+    columns have the prefix ``GREEDY``.
 
     Raises:
         UserError: no such run, nothing logged yet, or a log that cannot be read.
@@ -155,20 +151,14 @@ def _read_log(file: Path) -> dict[str, NDArray[np.float64]]:
         ) from error
 
 
-def require_matplotlib() -> None:
-    """``UserError`` where matplotlib is missing."""
-    if find_spec("matplotlib") is None:
-        raise UserError("plots need matplotlib: pip install 'tempest-agent[plots]'")
-
-
 def figure_of(runs: Mapping[str, Curves], panels: Sequence[Panel]) -> Any:
-    """Return a ``matplotlib.figure.Figure`` with one diagram a panel, over decisions.
+    """Return a ``matplotlib.figure.Figure`` with one diagram per panel, over decisions.
 
-    Each run has a colour, each column of a panel a style.  Columns that a run lacks are left out,
-    and so are panels of which no run has anything.
+    Each run has a colour, each column of a panel a style.  Missing columns are left out, and so are
+    panels for which no run has data.
 
     Raises:
-        UserError: a run has nothing that is drawn, or matplotlib is missing.
+        UserError: a run has nothing to draw, or matplotlib is missing.
     """
     require_matplotlib()
     from matplotlib.figure import Figure
@@ -194,7 +184,7 @@ def figure_of(runs: Mapping[str, Curves], panels: Sequence[Panel]) -> Any:
     last = max(float(np.nanmax(curves["steps"])) for curves in runs.values())
     for panel, axis in zip(panels, axes, strict=False):
         _draw_panel(axis, panel, runs)
-        # The same decisions in all panels, so that they can be compared.
+        # The same range in all panels, so that they can be compared.
         axis.set_xlim(0.0, 1.02 * last)
     for axis in axes[len(panels) :]:
         axis.remove()
@@ -236,7 +226,7 @@ def _draw_line(axis: Any, panel: Panel, line: Line, curves: Curves, color: str, 
     rows = _drawable(panel, line, curves)
     if rows is None:
         return
-    # A single row is a point, which a line without marks would not show.
+    # A single row is a point, which a line without markers would not show.
     style = line.style if rows.sum() > 1 else "."
     x, y = curves["steps"][rows], curves[line.column][rows]
     axis.plot(x, y, style, color=color, label=label)
@@ -254,7 +244,7 @@ def _drawable(panel: Panel, line: Line, curves: Curves) -> NDArray[np.bool_] | N
 
 
 def _short_number(value: float, _position: int) -> str:
-    """Write a number of decisions for an axis: 1.5M, 200k, 50.
+    """Return a number of decisions as the label of an axis: 1.5M, 200k, 50.
 
     >>> [_short_number(value, 0) for value in (0.0, 50.0, 200_000.0, 1_500_000.0)]
     ['0', '50', '200k', '1.5M']
@@ -263,40 +253,3 @@ def _short_number(value: float, _position: int) -> str:
         if abs(value) >= size:
             return f"{value / size:g}{letter}"
     return f"{value:g}"
-
-
-def require_picture(path: Path, option: str) -> None:
-    """``UserError`` where no figure can be saved at ``path``, the value of ``option``.
-
-    For commands that work for long before they draw; makes the folder of ``path`` if need be.
-    """
-    check_format(path, option)
-    require_matplotlib()
-    if path.is_dir():
-        raise UserError(f"{option} {path} is a folder: give the name of a file")
-    require_writable(path.parent)
-
-
-def save_figure(figure: Any, path: Path, option: str = "--out") -> None:
-    """Write ``figure`` to ``path`` (.png, .svg or .pdf); the file there before stays until then.
-
-    ``option`` is the one that ``path`` came from, for the error's words.
-
-    Raises:
-        UserError: another kind of file, or a folder that cannot be written.
-    """
-    check_format(path, option)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as file:
-            figure.savefig(file, format=path.suffix[1:].lower(), dpi=100)
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path}: {system_reason(error)}; choose another {option}"
-        ) from error
-
-
-def check_format(path: Path, option: str = "--out") -> None:
-    """``UserError`` for a file name whose ending is no picture's."""
-    if path.suffix.lower() not in FORMATS:
-        raise UserError(f"{option} {path}: the name must end in one of {', '.join(FORMATS)}")

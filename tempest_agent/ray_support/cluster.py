@@ -1,4 +1,4 @@
-"""Ray, which is optional, and its clusters: what actors and sweeps have in common."""
+"""Import Ray, which is optional, and join or start its clusters, for actors and sweeps."""
 
 from __future__ import annotations
 
@@ -18,19 +18,20 @@ from pathlib import Path
 from typing import Any
 
 from tempest_agent.envs.machine.code_cache import claim
-from tempest_agent.errors import UserError, printable, shown
+from tempest_agent.envs.messages import printable, shown
+from tempest_agent.errors import UserError
 
 LOCAL = "local"
-"""Address of a cluster of our own on this machine."""
+"""Address of a private cluster on this machine."""
 
 PATIENCE = 10.0
-"""Seconds in which a machine has to answer."""
+"""Seconds within which a machine must answer."""
 
 START_SECONDS = 180
-"""In which each of Ray's servers has to come up; 30 by default, too few on a busy machine."""
+"""Within which each of Ray's servers must start; Ray's 30 are too few on a busy machine."""
 
 SLOW_SECONDS = 15.0
-"""After which a line says what is waited for."""
+"""After which a log line says what is being waited for."""
 
 LOGS = "see its logs, session_latest/logs in /tmp/ray-UID/ray or, if it was joined, in /tmp/ray"
 
@@ -40,12 +41,12 @@ log = logging.getLogger("tempest_agent")
 
 
 def require_listening(address: str) -> None:
-    """Nothing if somebody listens at ``address``, ``"host:port"``; other forms are left to Ray.
+    """Check that ``address``, ``"host:port"``, accepts connections; other forms are left to Ray.
 
-    Ray itself tries for a minute or more, with lines of its own, before it gives up.
+    Ray itself would try for a minute or more, with log lines of its own.
 
     Raises:
-        OSError: nobody does, or there is no such machine.
+        OSError: nobody listens there, or there is no such machine.
     """
     found = re.fullmatch(r"(?:ray://)?\[?(.+?)\]?:(\d{1,5})", address)
     if found is None:
@@ -57,16 +58,16 @@ def require_listening(address: str) -> None:
 
 
 def import_ray(who_needs: str, instead: str) -> Any:
-    """The module Ray.
+    """Return the module Ray.
 
     Args:
-        who_needs: begins the message of the error, with its verb.
-        instead: what can be done without Ray, for its end.
+        who_needs: start of the error message, such as "actors need".
+        instead: end of the error message: what works without Ray.
 
     Raises:
         UserError: it is not installed.
     """
-    # Ray would print paragraphs about every process lost; those who gave it work tell it better.
+    # Ray would print paragraphs about every lost process; the pool and the sweep report these.
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "^")
     for server in ("raylet_start", "gcs_server_port"):
         os.environ.setdefault(f"RAY_{server}_wait_time_s", str(START_SECONDS))
@@ -83,9 +84,9 @@ def import_ray(who_needs: str, instead: str) -> Any:
 def connect(ray: Any, address: str, store_bytes: int) -> None:
     """Join the cluster at ``address``, or start one with ``store_bytes`` of shared memory.
 
-    One that is started here listens on the loopback address only, wants a token that the processes
-    of this run have and nobody else, and keeps its files in a folder that nobody else can enter,
-    unless Ray's own variables of the environment say otherwise.
+    A cluster started here listens on the loopback address only, requires a token that only the
+    processes of this run have, and keeps its files in a private folder, unless Ray's environment
+    variables say otherwise.
 
     Raises:
         UserError: there is none, or it cannot be started.
@@ -105,14 +106,14 @@ def connect(ray: Any, address: str, store_bytes: int) -> None:
 
 
 def _own_folder() -> str | None:
-    """Where Ray keeps sockets and logs, in folders that it opens to all users; None for its choice.
+    """Return a private folder for Ray's sockets and logs; None for Ray's choice.
 
     Raises:
-        UserError: the folder is somebody else's.
+        UserError: the folder belongs to another user.
     """
     if sys.platform == "win32" or os.environ.get("RAY_TMPDIR"):
         return None
-    # The path of a socket must be short, and macOS has long ones here.
+    # Paths of sockets must be short; macOS's temporary folder is too long.
     shared = "/tmp" if sys.platform == "darwin" else tempfile.gettempdir()
     folder = Path(shared, f"ray-{os.getuid()}")
     try:
@@ -126,7 +127,7 @@ def _own_folder() -> str | None:
 
 
 def require_cluster(address: str) -> None:
-    """Nothing if there may be a cluster at ``address``.
+    """Check that there may be a cluster at ``address``.
 
     Raises:
         UserError: nobody listens there.
@@ -149,7 +150,7 @@ def _no_cluster(address: str, error: Exception) -> UserError:
 
 
 def _init(ray: Any, address: str, **options: Any) -> None:
-    """``ray.init``, of which every failure is a ``UserError``."""
+    """Call ``ray.init`` and turn every failure into a ``UserError``."""
     slow = threading.Timer(
         SLOW_SECONDS, log.warning, ("waiting for Ray, up to %d minutes ...", START_SECONDS // 60)
     )
@@ -157,7 +158,7 @@ def _init(ray: Any, address: str, **options: Any) -> None:
     slow.start()
     try:
         ray.init(address=address, **options)
-    except Exception as error:  # Of Ray's own kinds; or of none, where it does not come up.
+    except Exception as error:  # Ray raises plain ``Exception`` if it does not start.
         raise _no_cluster(address, error) from error
     finally:
         slow.cancel()
@@ -165,7 +166,7 @@ def _init(ray: Any, address: str, **options: Any) -> None:
 
 @contextmanager
 def _on_loopback(ray: Any) -> Iterator[None]:
-    """Ray, started inside, listens for this machine only: it then does as on macOS and Windows."""
+    """Let a Ray that is started inside listen for this machine only, as on macOS and Windows."""
     from ray._private import ray_constants
 
     before = ray_constants.ENABLE_RAY_CLUSTER
@@ -180,9 +181,9 @@ def _on_loopback(ray: Any) -> Iterator[None]:
 
 
 def keeping_sigterm(ray: Any, connect: Callable[[], None]) -> None:
-    """``connect``, and keep the handler of SIGTERM, which ``ray.init`` replaces by one that exits.
+    """Call ``connect`` and keep the SIGTERM handler, which ``ray.init`` replaces.
 
-    A signal that comes in between gets the handler that it was meant for, and Ray another try.
+    A signal that arrives in between is passed to the original handler, and Ray is started again.
     """
     if threading.current_thread() is not threading.main_thread():
         connect()
@@ -202,10 +203,10 @@ def keeping_sigterm(ray: Any, connect: Callable[[], None]) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what ``error`` says in one line, without the colours of a terminal."""
+    """Return the message of ``error`` in one line, without terminal colours."""
     return printable(without_colours(str(error)).strip() or type(error).__name__, 200)
 
 
 def without_colours(text: str) -> str:
-    """``text`` without the colours of a terminal."""
+    """Return ``text`` without terminal colours."""
     return re.sub(r"\x1b\[[0-9;]*m", "", text)

@@ -1,7 +1,7 @@
-"""Whether Ray still runs: its raylet on this machine, and the head of its cluster.
+"""Watch whether Ray still runs: its raylet on this machine, and the head of its cluster.
 
-Where one of them is lost, Ray ends this process after a while, whatever it is at: a minute without
-the head, a quarter of one without the raylet.  Nothing could be saved then.
+If one of them is lost, Ray kills this process after a while, and nothing could be saved: after a
+minute without the head, a quarter of one without the raylet.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from tempest_agent.errors import UserError, one_line
 from tempest_agent.ray_support.cluster import LOGS, reason_of, require_listening
 
 INTERVAL = 1.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 HEAD_GRACE = 20.0
-"""Seconds for which a head may be silent: some clusters begin theirs anew."""
+"""Seconds for which a head may be silent: some clusters restart theirs."""
 
 RAYLET_GRACE = 2.0
-"""The same for a raylet, which nobody begins anew."""
+"""The same for a raylet, which is never restarted."""
 
 
 @dataclass
 class Post:
-    """A server of Ray's.
+    """A server of Ray.
 
-    One that has never answered does not count as lost: it may be out of sight from here.
+    One that has never answered does not count as lost: it may be unreachable from here.
 
     Attributes:
         address: ``"host:port"``.
-        grace: seconds after which it is lost if it is silent.
-        patience: seconds that Ray certainly leaves this process then.
-        line: what to say of it, the time and the reason filled in.
+        grace: seconds of silence after which it counts as lost.
+        patience: seconds for which Ray surely keeps this process alive after that.
+        line: the message, with placeholders for the time and the reason.
     """
 
     address: str
@@ -47,7 +47,7 @@ class Post:
     lost: str = ""
 
     def look(self, knock: Callable[[str], None], clock: Callable[[], float]) -> bool:
-        """Knock once; whether it answers, or never has."""
+        """Knock once; return whether it answers or has never answered."""
         try:
             knock(self.address)
         except OSError as error:
@@ -62,7 +62,7 @@ class Post:
 
 
 def head_at(address: str) -> Post:
-    """The head of a cluster."""
+    """Return the head of a cluster as a post to watch."""
     line = (
         f"the head of the Ray cluster at {address} has not answered for {{seconds}} ({{reason}}): "
         "the cluster was stopped, or the machine of its head is lost"
@@ -71,7 +71,7 @@ def head_at(address: str) -> Post:
 
 
 def raylet_at(address: str) -> Post:
-    """The raylet of this machine."""
+    """Return the raylet of this machine as a post to watch."""
     line = (
         f"Ray has ended on this machine: its raylet at {address} has not answered for {{seconds}} "
         f"({{reason}}); {LOGS}"
@@ -80,12 +80,12 @@ def raylet_at(address: str) -> Post:
 
 
 class RayWatch:
-    """Knocks at the ports of Ray's servers now and then, from a thread of its own.
+    """Checks the ports of Ray's servers periodically, from its own thread.
 
     Args:
         posts: the servers.
-        knock: raises ``OSError`` where nobody answers.
-        clock: seconds.
+        knock: raises ``OSError`` if nobody answers.
+        clock: returns seconds.
     """
 
     def __init__(
@@ -99,31 +99,31 @@ class RayWatch:
 
     @property
     def lost(self) -> str:
-        """Why Ray counts as lost, in one line; empty if it does not."""
+        """Why Ray counts as lost, in one line; empty if it runs."""
         return next((post.lost for post in self._posts if post.lost), "")
 
     @property
     def patience(self) -> float:
-        """Seconds that Ray leaves this process when something has just been found lost."""
+        """Seconds for which Ray keeps this process alive after a loss was found."""
         return min((post.patience for post in self._posts if post.lost), default=0.0)
 
     def begin(self, interval: float = INTERVAL) -> None:
-        """Look every ``interval`` seconds until ``close``, from a thread."""
+        """Check every ``interval`` seconds in a thread, until ``close``."""
         threading.Thread(
             target=self._watch, args=(interval,), name="ray-watch", daemon=True
         ).start()
 
     def close(self) -> None:
-        """Look no longer."""
+        """Stop checking."""
         self._closed.set()
 
     def look(self) -> bool:
-        """Knock at all of them once; whether every one answers, or never has."""
+        """Check all posts once; return whether every one answers or has never answered."""
         return all([post.look(self._knock, self._clock) for post in self._posts])
 
     @contextmanager
     def guard(self, ray: Any, kind: type[UserError]) -> Iterator[None]:
-        """For what is asked of the module ``ray``: fails as ``kind`` where Ray is lost."""
+        """Guard calls to the module ``ray``: raise ``kind`` if Ray is lost."""
         if self.lost:
             raise kind(self.lost)
         with failing_as(kind, ray):
@@ -137,7 +137,7 @@ class RayWatch:
 
 @contextmanager
 def failing_as(kind: type[UserError], ray: Any) -> Iterator[None]:
-    """For what is asked of the module ``ray``: its own failures become a ``kind``, in one line."""
+    """Guard calls to the module ``ray``: turn its failures into a ``kind`` of one line."""
     try:
         yield
     except (OSError, RuntimeError, ray.exceptions.RayError) as error:
@@ -146,7 +146,7 @@ def failing_as(kind: type[UserError], ray: Any) -> Iterator[None]:
 
 
 def watch_over(ray: Any) -> RayWatch:
-    """A watch, at work, over the cluster that the module ``ray`` is connected to."""
+    """Start and return a watch over the cluster that the module ``ray`` is connected to."""
     context = ray.get_runtime_context()
     here = context.get_node_id()
     posts = [head_at(context.gcs_address)]

@@ -1,4 +1,4 @@
-"""One process at a time works on a run: a lock that ends with its holder, however that ends."""
+"""The lock that lets one process at a time work on a run, and that ends with its holder."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ from filelock import BaseFileLock, FileLock, Timeout
 
 from tempest_agent.errors import UserError
 from tempest_agent.files.own_files import LINK_ERRORS, LinkedFileError, require_own
-
-LOCK_FILE = ".lock"
+from tempest_agent.runs.file_names import LOCK_FILE
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
-"""What locking ends in on a file system that has no locks."""
+"""Errors of locking on a file system without locks."""
 
 log = logging.getLogger("tempest_agent")
 
 
 class RunLock:
-    """The right to write into the folder ``run``, held from here to ``release``.
+    """The right to write into the folder ``run``, held until ``release``.
 
-    The system takes it back when the process ends, also when it is killed; the file ``.lock``
-    stays, and means nothing by itself.  On a file system without locks there is one line of
-    warning and no protection.
+    The system releases it when the process ends, also if it is killed; the file ``.lock`` stays and
+    means nothing by itself.  On a file system without locks there is a warning and no protection.
 
     Raises:
         UserError: another process (or another lock of this one) holds it, or it is a link.
@@ -57,7 +55,7 @@ class RunLock:
         try:
             os.ftruncate(file, 0)
             os.write(file, str(os.getpid()).encode())
-        except OSError as error:  # The disk is full, and only the run's name can say which.
+        except OSError as error:  # A full disk does not say which file it was.
             self.path.unlink()
             raise OSError(error.errno, error.strerror, str(self.path)) from error
 
@@ -67,17 +65,17 @@ class RunLock:
         return self._identity == _identity(self._run)
 
     def release(self) -> None:
-        """Let go of the run; more than once does no harm."""
+        """Release the run; repeated calls have no effect."""
         self._lock.release()
 
     def discard(self) -> None:
-        """Let go of a run that never began, and remove the file."""
+        """Release a run that never started, and remove the file."""
         self.path.unlink(missing_ok=True)
         self.release()
 
 
 def is_locked(run: Path) -> bool:
-    """Whether a process works on ``run``; nothing is written."""
+    """Return whether a process works on ``run``, writing nothing."""
     path = run / LOCK_FILE
     if not path.is_file():
         return False
@@ -93,7 +91,7 @@ def is_locked(run: Path) -> bool:
 
 
 def _lock_of(path: Path, on_acquired: Callable[[int], None] | None = None) -> BaseFileLock:
-    """Return a lock that is never waited for; its file stays, so that there is only one."""
+    """Return a lock that is never waited for, and whose file stays."""
     return FileLock(
         path,
         timeout=0,
@@ -105,7 +103,7 @@ def _lock_of(path: Path, on_acquired: Callable[[int], None] | None = None) -> Ba
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
-    """Return what tells a folder from another of the same name; None if it is missing."""
+    """Return what distinguishes a folder from another of the same name; None if it is missing."""
     try:
         found = folder.stat()
     except OSError:
@@ -116,6 +114,6 @@ def _identity(folder: Path) -> tuple[int, int] | None:
 def _holder(path: Path) -> str:
     try:
         number = path.read_text(errors="replace")
-    except OSError:  # Windows lets nobody read what is locked.
+    except OSError:  # Windows does not allow reading a locked file.
         number = ""
     return f"process {number}" if number.isdigit() else "another process"

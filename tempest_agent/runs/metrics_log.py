@@ -1,4 +1,4 @@
-"""A run's figures as CSV files and as TensorBoard events, all fit for resuming."""
+"""Log a run's metrics as CSV files and TensorBoard events, all resumable."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ from pathlib import Path
 from torch.utils.tensorboard import SummaryWriter
 
 from tempest_agent.errors import UserError
+from tempest_agent.files.atomic_files import replacing, set_aside
 from tempest_agent.files.own_files import LinkedFileError, open_own
 from tempest_agent.files.regular_files import LARGEST_LOG, read_regular
-from tempest_agent.runs.directory import replacing, set_aside
+from tempest_agent.runs.file_names import EVALUATIONS_FILE, METRICS_FILE, STEPS
 
-STEP_COLUMN = "steps"
-TABLES = {"train": "metrics.csv", "eval": "evaluations.csv"}
+TABLES = {"train": METRICS_FILE, "eval": EVALUATIONS_FILE}
 EVENT_FILES = "events.out.tfevents.*"
 
 log = logging.getLogger("tempest_agent")
 
 
 class CsvLog:
-    """A CSV file with one row a call and its first column ``steps``.
+    """A CSV file with one row per ``write`` and ``steps`` as its first column.
 
-    A run that is resumed at ``resumed_at`` steps logs again what it had logged after its
-    checkpoint: the rows beyond that step are dropped first, so that the file reads like that of
-    an uninterrupted run.  A file that cannot be read is set aside (``NAME.bad``) and a new one
-    begun; half a line at the end, as a kill leaves it, is dropped.
+    A run resumed at ``resumed_at`` steps logs again what it had logged after its checkpoint, so
+    rows beyond that step are dropped first.  An unreadable file is renamed to ``NAME.bad``; half a
+    line at the end, as a kill leaves it, is dropped.
     """
 
     def __init__(self, path: Path, resumed_at: int | None = None) -> None:
@@ -41,9 +40,9 @@ class CsvLog:
                 self._columns, rows = _read(path)
             except (UserError, ValueError, csv.Error):
                 aside = set_aside(path).name
-                log.warning("%s is damaged: set aside as %s, and begun anew", path, aside)
+                log.warning("%s is damaged; renamed to %s, starting a new file", path, aside)
                 return
-            self._rows = [row for row in rows if int(row[STEP_COLUMN]) <= resumed_at]
+            self._rows = [row for row in rows if int(row[STEPS]) <= resumed_at]
             if self._rows:
                 self._rewrite()
             else:  # Columns are added in the order of the rows, as in a new run.
@@ -51,13 +50,13 @@ class CsvLog:
                 path.unlink()
 
     def has(self, steps: int) -> bool:
-        """Return whether there is a row of the state after ``steps`` decisions."""
-        return any(row[STEP_COLUMN] == str(steps) for row in self._rows)
+        """Return whether there is a row for ``steps``."""
+        return any(row[STEPS] == str(steps) for row in self._rows)
 
-    def write(self, steps: int, figures: Mapping[str, float]) -> None:
-        """Append ``figures`` as the state after ``steps`` decisions."""
-        row = {STEP_COLUMN: str(steps)}
-        row |= {name: f"{value:.9g}" for name, value in figures.items() if name != STEP_COLUMN}
+    def write(self, steps: int, metrics: Mapping[str, float]) -> None:
+        """Append ``metrics`` as the row for ``steps``."""
+        row = {STEPS: str(steps)}
+        row |= {name: f"{value:.9g}" for name, value in metrics.items() if name != STEPS}
         self._rows.append(row)
         new = [name for name in row if name not in self._columns]
         if new:
@@ -86,19 +85,19 @@ class CsvLog:
 
 
 def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    """Columns and rows of a log.
+    """Return columns and rows of a log.
 
     Raises:
-        UserError, ValueError, csv.Error: it is not one that ``CsvLog`` has written.
+        UserError, ValueError, csv.Error: not written by ``CsvLog``.
     """
     text = read_regular(path, LARGEST_LOG).decode("utf-8")
     whole = text[: text.rfind("\n") + 1]
     lines = list(csv.reader(StringIO(whole, newline=""), strict=True))
-    if not lines or lines[0][:1] != [STEP_COLUMN] or len(set(lines[0])) < len(lines[0]):
+    if not lines or lines[0][:1] != [STEPS] or len(set(lines[0])) < len(lines[0]):
         raise ValueError("no heading")
     rows = [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
     for row in rows:
-        int(row[STEP_COLUMN])
+        int(row[STEPS])
         for value in row.values():
             float(value or 0)
     return lines[0], rows
@@ -107,31 +106,31 @@ def _read(path: Path) -> tuple[list[str], list[dict[str, str]]]:
 class MetricsLog:
     """``metrics.csv`` (training) and ``evaluations.csv`` (greedy games) of a run, and TensorBoard.
 
-    Arguments: the run's folder, and the step at which it goes on if it does.
+    Arguments: the run's folder, and the step at which it is resumed, if it is.
     """
 
     def __init__(self, run: Path, resumed_at: int | None = None) -> None:
         self._tables = {table: CsvLog(run / name, resumed_at) for table, name in TABLES.items()}
-        # TensorBoard hides what an earlier start had logged from the purge step on.
+        # TensorBoard hides what earlier starts logged from the purge step on.
         purge = None if resumed_at is None else resumed_at + 1
-        # A name that nobody can foresee, and put a link there.
+        # An unpredictable name: nobody can put a link there first.
         suffix = f".{secrets.token_hex(4)}"
         self._events = SummaryWriter(str(run), purge_step=purge, filename_suffix=suffix)
 
-    def write(self, table: str, steps: int, figures: Mapping[str, float]) -> None:
-        """Log ``figures`` in ``train`` or ``eval`` as the state after ``steps`` decisions."""
-        self._tables[table].write(steps, figures)
-        for name, value in figures.items():
-            if name != STEP_COLUMN:
+    def write(self, table: str, steps: int, metrics: Mapping[str, float]) -> None:
+        """Log ``metrics`` in ``train`` or ``eval`` as the row for ``steps``."""
+        self._tables[table].write(steps, metrics)
+        for name, value in metrics.items():
+            if name != STEPS:
                 self._events.add_scalar(f"{table}/{name}", value, steps)
         self._events.flush()
 
     def has(self, table: str, steps: int) -> bool:
-        """Return whether ``table`` has a row of the state after ``steps`` decisions."""
+        """Return whether ``table`` has a row for ``steps``."""
         return self._tables[table].has(steps)
 
     def copy_to(self, folder: Path) -> None:
-        """Write both tables, as far as they have rows, to ``folder``."""
+        """Write both tables to ``folder``."""
         for table in self._tables.values():
             table.copy_to(folder)
 
@@ -141,8 +140,8 @@ class MetricsLog:
 
 
 def cut_events(path: Path, step: int) -> None:
-    """Remove the events after ``step`` decisions from a file of TensorBoard."""
-    # Here, because it takes a while and few runs need it.
+    """Remove the events after ``step`` from a TensorBoard file."""
+    # Imported here because it is slow and rarely needed.
     from tensorboard.backend.event_processing.event_file_loader import LegacyEventFileLoader
     from tensorboard.summary.writer.record_writer import RecordWriter
 

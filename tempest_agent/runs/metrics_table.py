@@ -1,4 +1,4 @@
-"""A line of metrics as a table on the terminal, grouped like the catalogue."""
+"""Format a log row as a table for the terminal, grouped like the catalogue."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from stable_baselines3.common.logger import HumanOutputFormat
 from tempest_agent.runs.metrics_catalogue import BY_NAME
 
 
-def metrics_table(figures: Mapping[str, float]) -> str:
-    """``figures`` in the form that Stable-Baselines3 prints, without a newline at the end.
+def metrics_table(metrics: Mapping[str, float]) -> str:
+    """Return ``metrics`` as Stable-Baselines3 prints them, without a trailing newline.
 
-    Whole numbers and those from 1,000 on are written without decimals.
+    Whole numbers and numbers from 1,000 on are written without decimals.
     """
     rows: dict[str, float | int] = {}
-    for name, value in figures.items():
+    for name, value in metrics.items():
         group = BY_NAME[name].group if name in BY_NAME else "others"
         whole = float(value).is_integer() or 999.5 <= abs(value) < float("inf")
         rows[f"{group}/{name}"] = round(value) if whole else value

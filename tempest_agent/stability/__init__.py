@@ -1,1 +1,1 @@
-"""Symptoms of divergence, and their remedies."""
+"""Symptoms of divergence and their remedies."""

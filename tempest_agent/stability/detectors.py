@@ -1,68 +1,76 @@
-"""Detectors of what goes wrong in training.
+"""Detectors of training problems.
 
-Each is a pure function of the last lines of metrics, of what the run is like, and of the limits in
-the settings ``guard``.  It returns the evidence in figures, or None.  What the teacher's labels can
-do to a value (``Facts.label_pull``) is allowed on top of every limit of values.  No detector goes
-by the sign of rewards, and none by their size alone.
+Each is a pure function of the last log rows, the facts of the run and the limits in the settings
+``guard``, and returns the evidence in words, or None.  Every limit on values is widened by what the
+teacher's labels can do to them (``RunFacts.label_pull``).  No detector depends on the sign of
+rewards, and none on their size alone.
 """
 
 from __future__ import annotations
 
 import math
-from statistics import fmean, median
+from statistics import median
 
 from tempest_agent.config import GuardConfig
 
-from .metric_history import LEAST_DECISIONS, UNKNOWN, Facts, Series, reward_size, scatter
+from .metric_history import (
+    LEAST_DECISIONS,
+    UNKNOWN,
+    MetricHistory,
+    RunFacts,
+    mean,
+    reward_size,
+    scatter,
+)
 
 LEAST_EXCESS = 5.0
-"""The highest Q-value may grow as it likes up to this many times the value scale."""
+"""The highest Q-value may grow freely up to this many times the value scale."""
 SKIPPED_SHARE = 0.5
-"""More updates left out than this are no rescaling of float16 any more."""
+"""A larger share of skipped updates is more than the rescaling of float16 explains."""
 FEW_DECISIONS = 200
-"""Decisions of the agent in a line before its habits say anything."""
+"""Least steps of the agent in a log row for a judgement of its play."""
 LEAST_UPDATES = 500
-"""Updates before it says anything what the network has not learned."""
+"""Least updates for a judgement of what the network has learned."""
 SPREAD = 0.02
-"""A continuous head whose turns differ less than this over the states is dead."""
+"""A continuous head whose turns vary less than this over the states is dead."""
 RESOLUTION = 1.0
-"""Values below this are sound whatever the rewards: the steps of AdamW have a size of their own,
-and first values are not 0."""
+"""Values below this are sound for any rewards: AdamW's steps have a size of their own, and initial
+values are not 0."""
 SCORE_SPREADS, REWARD_SPREADS = 1.0, 3.0
-"""Standard deviations, of single games and of single lines, within which a fall is chance."""
+"""Standard deviations, of single games and of single log rows, within which a fall is chance."""
 OTHER_SCALE = 100.0
 """Growth of all rewards at once that play does not explain."""
 
 
-def not_finite(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """NaN or infinity among the figures, or most updates left out for want of a finite gradient."""
-    bad = [name for name, value in series.lines[-1].items() if not math.isfinite(value)]
+def not_finite(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect NaN or infinity among the metrics, or mostly skipped updates (no finite gradient)."""
+    bad = [name for name, value in history.lines[-1].items() if not math.isfinite(value)]
     if bad:
-        return ", ".join(f"{name}={series.last(name)}" for name in bad[:4])
-    if len(series.lines) < 2:
+        return ", ".join(f"{name}={history.last(name)}" for name in bad[:4])
+    if len(history.lines) < 2:
         return None
-    before = series.lines[-2]
-    skipped = series.last("skipped_updates", 0.0) - before.get("skipped_updates", 0.0)
-    made = series.last("updates", 0.0) - before.get("updates", 0.0)
+    before = history.lines[-2]
+    skipped = history.last("skipped_updates", 0.0) - before.get("skipped_updates", 0.0)
+    made = history.last("updates", 0.0) - before.get("updates", 0.0)
     if min(skipped, made) >= 0 and skipped > SKIPPED_SHARE * (skipped + made):
         return f"{skipped:.0f} of {skipped + made:.0f} updates had no finite gradient"
     return None
 
 
-def beyond_bound(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """Values that no return can have."""
-    bound = series.last("return_bound")
-    # Labels pull at values alone: a target beyond the bound is no work of theirs.
+def beyond_bound(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect values that no return can have."""
+    bound = history.last("return_bound")
+    # Labels move values, not targets.
     for name, pull in (("q_max", facts.label_pull), ("q_min", facts.label_pull), ("target_max", 0)):
-        value = series.last(name)
+        value = history.last(name)
         if bound > 0 and abs(value) - pull > max(guard.bound_factor * bound, RESOLUTION):
             return f"{name}={value:.3g} is beyond {bound:.3g}, which no return can exceed"
     return None
 
 
-def overestimation(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """Mean values far above what the rewards are worth that anybody has had."""
-    scale, mean = series.value_scale(facts.gamma), series.last("q_mean")
+def overestimation(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect mean values far above what the largest rewards so far are worth."""
+    scale, mean = history.value_scale(facts.gamma), history.last("q_mean")
     limit = max(guard.overestimation * scale, RESOLUTION)
     if scale > 0 and abs(mean) - facts.label_pull > limit:
         return (
@@ -72,11 +80,11 @@ def overestimation(series: Series, facts: Facts, guard: GuardConfig) -> str | No
     return None
 
 
-def growing_values(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """The highest value runs away from the rewards."""
-    scale = series.value_scale(facts.gamma)
-    values = [max(pair) for pair in _paired(series, "q_max", "q_min")]
-    if len(values) < max(4, series.window // 2) or scale <= 0:
+def growing_values(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect values that grow away from the rewards."""
+    scale = history.value_scale(facts.gamma)
+    values = [max(pair) for pair in _paired(history, "q_max", "q_min")]
+    if len(values) < max(4, history.window // 2) or scale <= 0:
         return None
     before = median(values[: len(values) // 2])
     excess = values[-1] - facts.label_pull > max(LEAST_EXCESS * scale, RESOLUTION)
@@ -88,40 +96,40 @@ def growing_values(series: Series, facts: Facts, guard: GuardConfig) -> str | No
     return None
 
 
-def degrading_play(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """The agent plays worse and worse; the evidence says what the loss does meanwhile."""
-    loss = series.thirds("loss")
+def degrading_play(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect play that gets worse; the evidence says what the loss does meanwhile."""
+    loss = history.thirds("loss")
     if loss is None:
         return None
     turned = "fell" if loss[1] < loss[0] else "rose"
     while_loss = f"while the loss {turned} from {loss[0]:.3g} to {loss[1]:.3g}"
-    score, level = series.thirds("teacher_free_score"), series.score
-    if score is not None and score[1] < score[0] and series.enough_games():
-        spread = series.last("teacher_free_score_spread")
+    score, level = history.thirds("teacher_free_score"), history.score
+    if score is not None and score[1] < score[0] and history.enough_games():
+        spread = history.last("teacher_free_score_spread")
         size = level.gained if math.isfinite(spread) else level.size
         if level.fall(score[1], spread, SCORE_SPREADS) > guard.score_drop * size:
             fell = f"from {level.best:{_digits(level.best)}} to {score[1]:{_digits(level.best)}}"
             return f"the teacher-free score fell {fell} {while_loss}"
-    reward, level = series.thirds("reward_agent"), series.agent_reward
-    if reward is not None and series.own_decisions(series.third) >= LEAST_DECISIONS:
-        spread = scatter(series.values("reward_agent"))
+    reward, level = history.thirds("reward_agent"), history.agent_reward
+    if reward is not None and history.own_decisions(history.third) >= LEAST_DECISIONS:
+        spread = scatter(history.values("reward_agent"))
         if level.fall(reward[1], spread, REWARD_SPREADS) > guard.reward_drop * level.size:
             fell = f"from {level.best:.3g} to {reward[1]:.3g}"
             return f"the agent's reward per decision fell {fell} {while_loss}"
     return None
 
 
-def swinging_gradients(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """Gradient norms that go up and down by orders of magnitude.
+def swinging_gradients(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect gradient norms that go up and down by orders of magnitude.
 
-    Those below the clip, where rewards are rare or small, are no large steps; and norms that only
-    rise or only fall are those of values that are still far from the returns, or near to them.
+    Norms below the clip (rare or small rewards) are no large steps.  Norms that only rise or only
+    fall belong to values that approach the returns.
     """
     floor = facts.max_grad_norm
-    mean, highest = series.last("grad_norm"), series.last("grad_norm_max")
+    mean, highest = history.last("grad_norm"), history.last("grad_norm_max")
     if mean > 0 and highest > guard.gradient_swing * max(mean, floor):
         return f"grad_norm_max={highest:.3g} is {highest / mean:.0f} times the mean {mean:.3g}"
-    norms = [max(value, floor) for value in series.values("grad_norm") if value > 0]
+    norms = [max(value, floor) for value in history.values("grad_norm") if value > 0]
     for turn in range(1, len(norms) - 1):
         before, norm, after = norms[:turn], norms[turn], norms[turn + 1 :]
         peak = min(norm / min(before), norm / min(after))
@@ -131,24 +139,24 @@ def swinging_gradients(series: Series, facts: Facts, guard: GuardConfig) -> str 
     return None
 
 
-def clipped_gradients(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """Gradients have outgrown the clipping from one line to the next.
+def clipped_gradients(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect gradients that outgrow the clipping from one log row to the next.
 
-    One that takes off the same share for long changes nothing: the steps of AdamW do not depend on
-    the size of the gradient, which is that of the values and so of the rewards.
+    A constant clip ratio is harmless: AdamW's steps do not depend on the size of the gradient,
+    which is the size of the values and so of the rewards.
     """
-    *_, before, now = UNKNOWN, UNKNOWN, *series.values("clip_ratio")
+    *_, before, now = UNKNOWN, UNKNOWN, *history.values("clip_ratio")
     if now < guard.clip_ratio and now * guard.gradient_swing < before:
-        norm = series.last("grad_norm")
+        norm = history.last("grad_norm")
         return f"clipping leaves {now:.2%} of the gradient (mean norm {norm:.3g}), not {before:.2%}"
     return None
 
 
-def other_rewards(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """All rewards, the largest as well as their mean, are suddenly many times as large."""
-    earlier = series.lines[: max(1, len(series.lines) // 3)]
-    bounds = earlier[-1].get("return_bound", math.nan), series.last("return_bound")
-    sizes = fmean(map(reward_size, earlier)), reward_size(series.lines[-1])
+def other_rewards(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect rewards, the largest as well as the mean, that are suddenly many times as large."""
+    earlier = history.lines[: max(1, len(history.lines) // 3)]
+    bounds = earlier[-1].get("return_bound", math.nan), history.last("return_bound")
+    sizes = mean([reward_size(line) for line in earlier]), reward_size(history.lines[-1])
     if all(0 < OTHER_SCALE * before < now for before, now in (bounds, sizes)):
         return (
             f"the mean reward went from {sizes[0]:.3g} to {sizes[1]:.3g}, and the largest grew "
@@ -157,28 +165,25 @@ def other_rewards(series: Series, facts: Facts, guard: GuardConfig) -> str | Non
     return None
 
 
-def coarse_bins(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """All values lie between two of the bins that they are to be told apart by."""
-    bound = series.last("return_bound")
+def coarse_bins(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect bins that are wider than all returns."""
+    bound = history.last("return_bound")
     if 0 < bound < facts.bin_width:
         return f"the bins are {facts.bin_width:.3g} wide, and no return exceeds {bound:.3g}"
     return None
 
 
-def clamped_targets(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """The clamp has become a part of the problem that is solved."""
-    share = series.last("target_clip_share")
+def clamped_targets(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect a target clamp that clips more than a few targets."""
+    share = history.last("target_clip_share")
     return f"{share:.2%} of the targets were clamped" if share > guard.clip_share else None
 
 
-def dead_spinner(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """The spinner rests, or its continuous head says the same everywhere.
-
-    Only of the arcade is it known that no turn is the best in all states.
-    """
-    if series.last("updates", 0.0) < LEAST_UPDATES or series.own_decisions(1) < FEW_DECISIONS:
+def dead_spinner(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect a spinner that rests, or a continuous head that proposes the same turn everywhere."""
+    if history.last("updates", 0.0) < LEAST_UPDATES or history.own_decisions(1) < FEW_DECISIONS:
         return None
-    moves, spread = series.last("moves"), series.last("spinner_spread")
+    moves, spread = history.last("moves"), history.last("spinner_spread")
     if moves < guard.still_share:
         return f"the agent turns the spinner in {moves:.1%} of its decisions"
     if math.isfinite(moves) and spread < SPREAD:
@@ -186,14 +191,14 @@ def dead_spinner(series: Series, facts: Facts, guard: GuardConfig) -> str | None
     return None
 
 
-def no_gradient(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """Nothing is learned."""
-    return "the gradient is 0" if series.last("grad_norm") == 0.0 else None
+def no_gradient(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect a gradient of 0."""
+    return "the gradient is 0" if history.last("grad_norm") == 0.0 else None
 
 
-def stalled_target(series: Series, facts: Facts, guard: GuardConfig) -> str | None:
-    """The target network stands still, or no updates are made at all."""
-    age = series.last("target_age_max", series.last("target_age"))
+def stalled_target(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect a target network that does not move, or updates that have stopped."""
+    age = history.last("target_age_max", history.last("target_age"))
     if facts.target_age > max(facts.updates, age) and age >= LEAST_UPDATES:
         return (
             f"the target network is to be {facts.target_age:,.0f} updates old, and the whole run "
@@ -201,22 +206,22 @@ def stalled_target(series: Series, facts: Facts, guard: GuardConfig) -> str | No
         )
     if age > guard.target_age * facts.target_age:
         return f"the target network is {age:,.0f} updates old, usual are {facts.target_age:,.0f}"
-    updates = series.values("updates")
-    if len(updates) == series.window and updates[0] > 0 and updates[0] == updates[-1]:
-        return f"no update in {series.window} lines (still {updates[-1]:,.0f})"
+    updates = history.values("updates")
+    if len(updates) == history.window and updates[0] > 0 and updates[0] == updates[-1]:
+        return f"no update in {history.window} lines (still {updates[-1]:,.0f})"
     return None
 
 
 def _digits(number: float) -> str:
-    """How to write a score of that size."""
+    """Return the format of a score of that size."""
     return ",.0f" if abs(number) >= 100 else ".3g"
 
 
-def _paired(series: Series, first: str, second: str) -> list[tuple[float, float]]:
-    """Magnitudes of two figures where a line has both, finite."""
+def _paired(history: MetricHistory, first: str, second: str) -> list[tuple[float, float]]:
+    """Return the magnitudes of two metrics in the rows that have both, finite."""
     pairs = (
         (abs(line[first]), abs(line[second]))
-        for line in series.lines
+        for line in history.lines
         if first in line and second in line
     )
     return [pair for pair in pairs if all(map(math.isfinite, pair))]

@@ -1,7 +1,7 @@
-"""What ailed a run: its metrics read again with the detectors of the stability guard.
+"""Diagnose a run: apply the stability guard's detectors to its logged metrics.
 
-Reads any run directory, also of a run that goes on, was broken off, had no guard, or whose files
-are damaged; what could not be read is said.
+Reads any run directory, also of a run that is still running, was interrupted, had no guard, or has
+damaged files; what could not be read is reported.
 """
 
 from __future__ import annotations
@@ -12,23 +12,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.config import LARGEST, Config, ConfigError, forget_local, from_dict
+from tempest_agent.config import Config, ConfigError, forget_local, from_dict
 from tempest_agent.config.yaml_files import parse_yaml, read_text
-from tempest_agent.errors import UserError, one_line, printable
-from tempest_agent.files.regular_files import read_table
-from tempest_agent.runs.directory import CHECKPOINT_FOLDER, CONFIG_FILE, RUN_FILE, checkpoint_step
+from tempest_agent.envs.messages import printable
+from tempest_agent.errors import UserError, one_line
+from tempest_agent.runs.file_names import (
+    CHECKPOINT_FOLDER,
+    CONFIG_FILE,
+    GUARD_FILE,
+    METRICS_FILE,
+    RUN_FILE,
+    STEPS,
+    checkpoint_step,
+)
 from tempest_agent.runs.lock import is_locked
-from tempest_agent.stability.guard_log import GUARD_FILE, read_events
-from tempest_agent.stability.metric_history import Facts, Series
-from tempest_agent.stability.symptoms import DISEASES, detect
+from tempest_agent.runs.metrics_reader import read_metrics
+from tempest_agent.stability.guard_log import read_events
+from tempest_agent.stability.metric_history import MetricHistory, RunFacts
+from tempest_agent.stability.symptoms import SYMPTOMS, detect
 
-METRICS_FILE = "metrics.csv"
-STEPS = "steps"
 HEALTHY, RECOVERED, UNHEALTHY, UNKNOWN = "healthy", "recovered", "unhealthy", "unknown"
 MOST_NOTES = 20
 LONGEST_EVIDENCE = 300
 FEWEST_LINES = 3
-"""Lines with updates below which nothing can be said."""
+"""Least log rows with updates for a verdict."""
 
 log = logging.getLogger("tempest_agent")
 
@@ -39,21 +46,21 @@ class Finding:
 
     name: str
     evidence: str
-    """Figures and when, of the last line that shows it."""
+    """Values and step of the last log row that shows it."""
     first_step: int
     last_step: int
     lines: int
     present: bool
-    """Whether it was there in the last lines."""
+    """Whether the last log rows show it."""
 
     def to_dict(self) -> dict[str, Any]:
-        disease = DISEASES[self.name]
-        return {**vars(self), "cause": disease.cause, "remedy": disease.advice}
+        spec = SYMPTOMS[self.name]
+        return {**vars(self), "cause": spec.cause, "remedy": spec.advice}
 
 
 @dataclass
 class Diagnosis:
-    """Everything ``tempest-agent diagnose`` says."""
+    """The result of ``tempest-agent diagnose``."""
 
     run: str
     state: str
@@ -68,13 +75,13 @@ class Diagnosis:
     notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """The JSON object."""
+        """Return the JSON object."""
         shown = {name: value for name, value in vars(self).items() if name != "findings"}
         return shown | {"symptoms": [finding.to_dict() for finding in self.findings]}
 
 
 def diagnose(run: Path) -> Diagnosis:
-    """Read the run in the folder ``run``.
+    """Diagnose the run in the folder ``run``.
 
     Raises:
         UserError: no such folder, or no run in it.
@@ -105,15 +112,15 @@ def diagnose(run: Path) -> Diagnosis:
 
 
 def examine(lines: list[dict[str, float]], config: Config) -> list[Finding]:
-    """All symptoms that ``lines`` show at any time, the gravest first."""
-    facts, guard = Facts.of(config), config.guard
-    series = Series(guard.window, facts.free_share)
+    """Return all symptoms that ``lines`` show at any time, most severe first."""
+    facts, guard = RunFacts.of(config), config.guard
+    history = MetricHistory(guard.window, facts.free_share)
     found: dict[str, Finding] = {}
     recent = {line[STEPS] for line in lines[-guard.patience :]}
     for line in lines:
-        series.add(line)
+        history.add(line)
         step = int(line[STEPS])
-        for name, evidence in detect(series, facts, guard):
+        for name, evidence in detect(history, facts, guard):
             before = found.get(name)
             found[name] = Finding(
                 name,
@@ -125,28 +132,11 @@ def examine(lines: list[dict[str, float]], config: Config) -> list[Finding]:
             )
     for finding in found.values():
         finding.evidence += f" (first at {finding.first_step:,}; in {finding.lines} lines)"
-    return [found[name] for name in DISEASES if name in found]
-
-
-def read_metrics(path: Path, notes: list[str]) -> tuple[list[dict[str, float]], int]:
-    """Lines of a ``metrics.csv`` that can be read, and how many cannot."""
-    if not path.exists():
-        notes.append(f"there is no {path.name} yet: the run has logged nothing")
-        return [], 0
-    try:
-        heading, *rows = [*read_table(path)] or [[]]
-    except (OSError, UserError) as error:
-        notes.append(f"{path.name} cannot be read: {one_line(error)}")
-        return [], 0
-    if STEPS not in heading:
-        notes.append(f"{path.name} has no heading: it cannot be read")
-        return [], len(rows) + 1
-    lines = [line for line in (_line(heading, row) for row in rows) if line]
-    return lines, len(rows) - len(lines)
+    return [found[name] for name in SYMPTOMS if name in found]
 
 
 def _events(run: Path, notes: list[str]) -> list[dict[str, Any]]:
-    """What the guard saw and did, as far as it can be read."""
+    """Return what the guard logged, if it can be read."""
     try:
         events, damaged = read_events(run)
     except (OSError, UserError) as error:
@@ -155,17 +145,6 @@ def _events(run: Path, notes: list[str]) -> list[dict[str, Any]]:
     if damaged:
         notes.append(f"{damaged} damaged lines of {GUARD_FILE} were left out")
     return events
-
-
-def _line(heading: list[str], row: list[str]) -> dict[str, float]:
-    """The figures of a row by name; nothing of one that is cut short or no numbers."""
-    if len(row) != len(heading):
-        return {}
-    try:
-        figures = {name: float(text) for name, text in zip(heading, row, strict=True) if text}
-    except ValueError:
-        return {}
-    return figures if 0 <= figures.get(STEPS, -1) <= LARGEST else {}
 
 
 def _check(run: Path) -> None:
@@ -181,7 +160,7 @@ def _check(run: Path) -> None:
 
 
 def _config(run: Path, notes: list[str]) -> Config:
-    """The run's settings; what this version does not know is left out, and said."""
+    """Return the run's settings; unknown ones are left out and reported in ``notes``."""
     try:
         tree = parse_yaml(CONFIG_FILE, read_text(run / CONFIG_FILE, "settings"))
         if not isinstance(tree, dict):
@@ -215,7 +194,7 @@ def _entries(tree: dict[Any, Any]) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _state(run: Path, steps: int, config: Config) -> tuple[str, int]:
-    """How far the run has come, in words and decisions."""
+    """Return how far the run has come, in words and decisions."""
     checkpoints = (run / CHECKPOINT_FOLDER).glob("step_*.pt")
     reached = max([steps, *map(checkpoint_step, checkpoints)])
     if is_locked(run):
@@ -232,7 +211,7 @@ def _verdict(
     if present:
         return UNHEALTHY, f"{', '.join(present)} in the last {config.guard.patience} lines"
     if learned < FEWEST_LINES:
-        return UNKNOWN, f"only {learned} lines with updates: too few to say anything"
+        return UNKNOWN, f"only {learned} lines with updates: too few for a verdict"
     if past:
         return RECOVERED, f"{', '.join(past)} earlier, nothing in the last lines"
     return HEALTHY, f"no symptom in {len(lines)} lines"

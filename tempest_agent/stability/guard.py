@@ -1,9 +1,9 @@
-"""The stability guard: watches the metrics of a run and answers symptoms with graded remedies.
+"""The stability guard: watches a run's metrics and answers symptoms with graded remedies.
 
-A symptom that lasts for ``guard.patience`` lines is answered by the next remedy of its list, then
-nothing else is done for as many lines.  After ``guard.recovery`` lines without symptoms the last
-step is taken back, and so on; each time a remedy has to be taken again, that takes twice as long.
-A run without symptoms is the same, bit for bit, as one without a guard.
+A symptom that lasts for ``guard.patience`` log rows is answered by the next remedy of its list;
+then nothing else is done for as many rows.  After ``guard.recovery`` rows without symptoms the last
+step is undone, and so on; this period doubles whenever an undone remedy is needed again.  A run
+without symptoms is bit for bit the same as one without a guard.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import Any, NamedTuple
 
 from tempest_agent.config import Config
 
-from .metric_history import Facts, Series
+from .metric_history import MetricHistory, RunFacts
 from .remedies import Remedies
-from .symptoms import DISEASES, Symptom, detect
+from .symptoms import SYMPTOMS, Symptom, detect
 
 SYMPTOM, OVER, REMEDY, UNDONE, EXHAUSTED = "symptom", "over", "remedy", "undone", "exhausted"
 AT_ONCE = ("not_finite",)
-"""Symptoms that are answered without patience."""
+"""Symptoms that are answered immediately."""
 MAX_BACKOFF = 8
 SPEED = "_per_second"
 
 
 class Event(NamedTuple):
-    """Something that the guard saw or did."""
+    """A symptom that the guard saw, or a remedy that it applied."""
 
     step: int
     kind: str
@@ -39,8 +39,8 @@ class Event(NamedTuple):
             SYMPTOM: f"{self.symptom}: {self.detail}",
             OVER: f"{self.symptom} is over",
             REMEDY: f"against {self.symptom}: {self.detail}",
-            UNDONE: f"no symptom any more, so {self.detail}",
-            EXHAUSTED: f"nothing left to do against {self.symptom}: {self.detail}",
+            UNDONE: f"no more symptoms: {self.detail}",
+            EXHAUSTED: f"no remedy left against {self.symptom}: {self.detail}",
         }
         return f"guard at {self.step:,}: {words[self.kind]}"
 
@@ -50,17 +50,17 @@ class Guard:
 
     Args:
         config: all settings of the run.
-        has_teacher: whether there is a teacher who could drive more.
+        has_teacher: whether there is a teacher that could drive more.
 
     Attributes:
-        remedies: what is in force now; the trainer reads it at every update.
-        good_step: decisions at the last good checkpoint; None if there is none.
+        remedies: those in force; read by the training loop at every update.
+        good_step: step of the last good checkpoint; None if there is none.
     """
 
     def __init__(self, config: Config, has_teacher: bool) -> None:
         self.guard = config.guard
-        self.facts = Facts.of(config, has_teacher)
-        self.series = Series(self.guard.window, self.facts.free_share)
+        self.facts = RunFacts.of(config, has_teacher)
+        self.history = MetricHistory(self.guard.window, self.facts.free_share)
         self.remedies = Remedies(self.guard, config.learner.target_clip, has_teacher)
         self.good_step: int | None = None
         self._present: dict[str, int] = {}
@@ -72,20 +72,20 @@ class Guard:
 
     @property
     def enabled(self) -> bool:
-        """Whether it acts; otherwise it only tells."""
+        """Whether it applies remedies; otherwise it only reports."""
         return self.guard.enabled
 
     @property
     def is_well(self) -> bool:
-        """Whether there are updates and the last line showed no symptom to be treated."""
-        learned = self.series.last("updates", 0.0) > 0
-        return learned and not any(DISEASES[name].remedies for name in self._present)
+        """Whether there are updates and the last log row shows no symptom that has remedies."""
+        learned = self.history.last("updates", 0.0) > 0
+        return learned and not any(SYMPTOMS[name].remedies for name in self._present)
 
     def observe(self, figures: Mapping[str, float]) -> list[Event]:
-        """Look at a line of metrics and act; what was seen and done."""
-        self.series.add({k: float(v) for k, v in figures.items() if not k.endswith(SPEED)})
+        """Examine a log row, act, and return what was seen and done."""
+        self.history.add({k: float(v) for k, v in figures.items() if not k.endswith(SPEED)})
         step = int(figures["steps"])
-        symptoms = detect(self.series, self.facts, self.guard)
+        symptoms = detect(self.history, self.facts, self.guard)
         events = self._compare(step, symptoms)
         if not self.enabled:
             return events
@@ -99,7 +99,7 @@ class Guard:
         return events
 
     def figures(self) -> dict[str, float]:
-        """The remedies in force, for the line of metrics; empty if the guard is off."""
+        """Return the remedies in force, for the log row; empty if the guard is off."""
         if not self.enabled:
             return {}
         remedies = self.remedies
@@ -113,10 +113,10 @@ class Guard:
         }
 
     def _compare(self, step: int, symptoms: list[Symptom]) -> list[Event]:
-        """Count for how many lines each symptom has lasted; what is new and what is over."""
+        """Count how many rows each symptom has lasted; return new ones and those that are over."""
         names = {symptom.name for symptom in symptoms}
         events = [
-            Event(step, SYMPTOM, symptom.name, "", f"{symptom.evidence}; {symptom.disease.advice}")
+            Event(step, SYMPTOM, symptom.name, "", f"{symptom.evidence}; {symptom.spec.advice}")
             for symptom in symptoms
             if symptom.name not in self._present
         ]
@@ -128,12 +128,12 @@ class Guard:
         return events
 
     def _treat(self, step: int, symptoms: list[Symptom]) -> list[Event]:
-        """One remedy against the gravest symptom that has lasted."""
+        """Apply one remedy against the most severe symptom that has lasted."""
         for symptom in symptoms:
             name = symptom.name
             lasted = self._present[name]
             waited = lasted >= self.guard.patience and self._wait == 0
-            if not symptom.disease.remedies or not (waited or (name in AT_ONCE and lasted == 1)):
+            if not symptom.spec.remedies or not (waited or (name in AT_ONCE and lasted == 1)):
                 continue
             done = self._next_remedy(name)
             if done is not None:
@@ -141,15 +141,15 @@ class Guard:
                 return [Event(step, REMEDY, name, *done)]
             if name not in self._exhausted:
                 self._exhausted.append(name)
-                return [Event(step, EXHAUSTED, name, "", symptom.disease.advice)]
+                return [Event(step, EXHAUSTED, name, "", symptom.spec.advice)]
         return []
 
     def _next_remedy(self, symptom: str) -> tuple[str, str] | None:
-        ladder = DISEASES[symptom].remedies
+        ladder = SYMPTOMS[symptom].remedies
         first = self._position.get(symptom, 0)
         for i in range(len(ladder)):
             place = (first + i) % len(ladder)
-            detail = self.remedies.apply(ladder[place], self.series.value_scale(self.facts.gamma))
+            detail = self.remedies.apply(ladder[place], self.history.value_scale(self.facts.gamma))
             if detail is not None:
                 remedy = ladder[place]
                 self._position[symptom] = place + 1
@@ -162,7 +162,7 @@ class Guard:
         return None
 
     def _end_expert_share(self, step: int) -> list[Event]:
-        """The teacher's larger share lasts a while only, symptoms or not."""
+        """End the teacher's larger share after ``guard.expert_lines`` rows, symptoms or not."""
         if self._expert_lines == 0:
             return []
         self._expert_lines -= 1
@@ -184,14 +184,14 @@ class Guard:
 
     def state_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _STORED} | {
-            "series": self.series.state_dict(),
+            "series": self.history.state_dict(),
             "remedies": self.remedies.state_dict(),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         for name in _STORED:
             setattr(self, name, state[name])
-        self.series.load_state_dict(state["series"])
+        self.history.load_state_dict(state["series"])
         self.remedies.load_state_dict(state["remedies"])
 
 

@@ -1,4 +1,4 @@
-"""``guard.jsonl``: what the stability guard of a run saw and did, one JSON object a line."""
+"""``guard.jsonl``: what the stability guard of a run saw and did, one JSON object per line."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 
 from tempest_agent.config import LARGEST
 from tempest_agent.envs.plain_json import parse_json
+from tempest_agent.files.atomic_files import replacing, set_aside
 from tempest_agent.files.regular_files import read_lines
-from tempest_agent.runs.directory import replacing, set_aside
+from tempest_agent.runs.file_names import GUARD_FILE
 from tempest_agent.stability.guard import Event
-
-GUARD_FILE = "guard.jsonl"
 
 log = logging.getLogger("tempest_agent")
 
@@ -23,9 +22,9 @@ class GuardLog:
 
     Args:
         run: the run's folder.
-        resumed_at: step at which it goes on if it does; later lines are dropped, as the run will
-            write them again.  A file with damaged lines is set aside as ``NAME.bad``; half a
-            line at the end, as a kill leaves it, is dropped.
+        resumed_at: step from which the run continues; later lines are dropped, because the run
+            writes them again.  A file with damaged lines is renamed to ``NAME.bad``; half a line
+            at the end, as a kill leaves it, is dropped.
     """
 
     def __init__(self, run: Path, resumed_at: int | None = None) -> None:
@@ -38,7 +37,7 @@ class GuardLog:
         if damaged > unfinished:
             aside = set_aside(self._path).name
             log.warning(
-                "%s has damaged lines: set aside as %s, whole lines are kept", self._path, aside
+                "%s has damaged lines; renamed to %s, keeping the valid ones", self._path, aside
             )
         self._lines = [_line(event) for event in events if event["step"] <= resumed_at]
         if self._lines:
@@ -49,7 +48,7 @@ class GuardLog:
     def write(self, event: Event) -> None:
         """Append ``event``."""
         self._lines.append(_line(event._asdict()))
-        self._rewrite()  # They are few, and a link that lies there is replaced.
+        self._rewrite()  # There are few, and a link in its place is replaced.
 
     def _rewrite(self) -> None:
         with replacing(self._path) as file:
@@ -61,10 +60,10 @@ def _line(event: dict[str, Any]) -> str:
 
 
 def read_events(run: Path) -> tuple[list[dict[str, Any]], int]:
-    """All events of a run that can be read, and the number of damaged lines.
+    """Return all readable events of a run, and the number of damaged lines.
 
     Raises:
-        UserError: it is no file, or far too large.
+        UserError: not a regular file, or far too large.
     """
     path = run / GUARD_FILE
     if not path.exists():
@@ -75,7 +74,7 @@ def read_events(run: Path) -> tuple[list[dict[str, Any]], int]:
 
 
 def _event(line: str) -> dict[str, Any] | None:
-    """What ``GuardLog`` wrote as ``line``; None where it did not."""
+    """Return the event that ``GuardLog`` wrote as ``line``; None for any other text."""
     try:
         found = parse_json(line)
         event = {name: found[name] for name in Event._fields}

@@ -1,4 +1,4 @@
-"""What the guard may do to a run: five remedies, each bounded and each undone by its own step."""
+"""The guard's five remedies, each bounded and undone step by step."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 from tempest_agent.config import GuardConfig
 
 TIGHTER = 0.9
-"""A new clamp must be below this share of the old one, or it is none."""
+"""A new clamp must be below this share of the old one."""
 
 Restore = Callable[[], int | None]
-"""Goes back to the last good checkpoint and returns its step; None if there is none."""
+"""Restores the last good checkpoint and returns its step; None if there is none."""
 
 
 class Remedies:
@@ -21,15 +21,16 @@ class Remedies:
     Args:
         guard: their bounds.
         target_clip: the clamp of the settings.
-        has_teacher: whether anybody could drive more.
+        has_teacher: whether a teacher could drive more.
 
     Attributes:
         learning_rate: factor on the learning rate.
-        accumulation: factor on the rows (and micro-batches) of an update; so many fewer are made.
+        accumulation: factor on the rows (and micro-batches) of an update; the number of updates is
+            divided by it.
         target_clip: magnitude to which targets are clamped; 0 is no clamp.
         expert_ratio: least share of the segments that the teacher gets.
-        rollbacks: how often the run has gone back.
-        restore: how to go back; None where there are no checkpoints.
+        rollbacks: how often the run was rolled back.
+        restore: restores a checkpoint; None if there are none.
     """
 
     def __init__(self, guard: GuardConfig, target_clip: float, has_teacher: bool) -> None:
@@ -45,18 +46,18 @@ class Remedies:
 
     @property
     def active(self) -> list[str]:
-        """Names of the remedies that can be undone, the oldest first."""
+        """Names of the remedies that can be undone, oldest first."""
         return [name for name, _ in self._before]
 
     def apply(self, name: str, value_scale: float) -> str | None:
-        """Take one step of a remedy.
+        """Apply one step of a remedy.
 
         Args:
             name: which.
-            value_scale: what the best mean reward is worth for ever; 0 if unknown.
+            value_scale: value of receiving the best mean reward for ever; 0 if unknown.
 
         Returns:
-            What was done in words, or None where the remedy is at its bound.
+            What was done, in words; None if the remedy is at its bound.
         """
         steps: dict[str, Callable[[], str | None]] = {
             "clamp": lambda: self._clamp(value_scale),
@@ -68,7 +69,7 @@ class Remedies:
         return steps[name]()
 
     def undo(self, name: str | None = None) -> str | None:
-        """Take back the last step of remedy ``name`` (of any), and say what; None if none is."""
+        """Undo the last step of remedy ``name`` (or of any); return what was done, if anything."""
         for i in reversed(range(len(self._before))):
             remedy, value = self._before[i]
             if name in (None, remedy):
@@ -78,7 +79,7 @@ class Remedies:
         return None
 
     def updates(self, due: int) -> int:
-        """How many updates to make now where ``due`` were earned: larger ones are rarer."""
+        """Return how many updates to make now if ``due`` were earned: larger ones are rarer."""
         self._earned += due
         made, self._earned = divmod(self._earned, self.accumulation)
         return made
@@ -107,7 +108,7 @@ class Remedies:
         if factor > self.guard.max_accumulation:
             return None
         self._set("accumulation", factor)
-        return f"updates of {factor} times as many rows, and so many fewer"
+        return f"updates of {factor} times as many rows, {factor} times fewer"
 
     def _raise_expert_ratio(self) -> str | None:
         share = self.guard.expert_ratio
@@ -123,9 +124,9 @@ class Remedies:
         if step is None:
             return None
         self.rollbacks += 1
-        # The same steps from the same weights would end where they did before.
+        # The same steps from the same weights would diverge again.
         slower = self._lower_learning_rate()
-        return f"networks of decision {step:,} again" + (f", {slower}" if slower else "")
+        return f"rolled back to the networks of step {step:,}" + (f", {slower}" if slower else "")
 
     def state_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in _STORED} | {

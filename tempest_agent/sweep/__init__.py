@@ -1,1 +1,1 @@
-"""Many training runs, scored alike and compared in one table."""
+"""Train many runs, score them with the same games and compare them in one table."""

@@ -1,7 +1,7 @@
-"""Who runs the processes of a sweep.  Here: this machine, a few at a time (see ``ray_tasks``).
+"""Run the processes of a sweep: here on this machine, a few at a time (see ``ray_executor``).
 
-An engine knows nothing about training: a ``Task`` tells it one command after the other, and what
-has been done is told by the files that the commands leave.
+An executor knows nothing about training: a ``Task`` gives it one command after the other, depending
+on the files that earlier commands have written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO, Protocol
+from typing import Protocol
 
 from tempest_agent.files.own_files import open_own
 from tempest_agent.sweep.parent_watch import release, watch_over
@@ -28,9 +28,9 @@ POLL_SECONDS = 0.2
 class Command:
     """One process.
 
-    ``output`` is where its stdout goes, complete or not at all: the file appears when the process
-    has ended with exit code 0.  Its stderr is added to ``log``; it works in ``folder``.  What it
-    makes use of: ``cpus``, and ``device`` (``auto``, ``cpu`` or ``cuda``).
+    Its stdout becomes the file ``output`` when the process has ended with exit code 0.  Its stderr
+    is appended to ``log``; it runs in ``folder``.  It uses ``cpus`` and the ``device`` (``auto``,
+    ``cpu`` or ``cuda``).
     """
 
     arguments: tuple[str, ...]
@@ -42,17 +42,17 @@ class Command:
 
 
 class Task(Protocol):
-    """Commands to be run one after the other."""
+    """Commands to run one after the other."""
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """Its name in messages."""
 
     def next_command(self) -> Command | None:
-        """What is to be run now, by what is on the disk; None when all is done."""
+        """Return the command to run next, given the files on disk; None when all are done."""
 
 
-class Engine(Protocol):
+class Executor(Protocol):
     """Runs tasks side by side."""
 
     def run(
@@ -60,11 +60,11 @@ class Engine(Protocol):
     ) -> None:
         """Run every task to its end.
 
-        ``watch`` is called now and then.  A task of which a command ends badly is given up, and
-        ``failed`` told its exit code; the others go on.
+        ``watch`` is called periodically.  A task whose command fails is given up, and ``failed``
+        called with its exit code; the others continue.
 
         Raises:
-            KeyboardInterrupt: SIGINT or SIGTERM came; no process is left.
+            KeyboardInterrupt: on SIGINT or SIGTERM; no process is left.
         """
 
 
@@ -85,7 +85,7 @@ class LocalProcesses:
     def run(
         self, tasks: Sequence[Task], watch: Callable[[], None], failed: Callable[[Task, int], None]
     ) -> None:
-        """As in ``Engine``.  The processes are asked to save and end; a second signal kills."""
+        """See ``Executor``.  A signal asks the processes to save and end; a second one kills."""
         waiting, running = deque(tasks), list[_Running]()
         with signals_seen() as signals:
             try:
@@ -108,22 +108,13 @@ class LocalProcesses:
 
 
 def _started(task: Task) -> list[_Running]:
-    """The next command of ``task`` at work; empty if there is none."""
+    """Start the next command of ``task``; return nothing if there is none."""
     command = task.next_command()
     if command is None:
         return []
-    with outputs_of(command) as (output, log):
-        process = subprocess.Popen(
-            command.arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=log,
-            cwd=command.folder,
-            # A terminal's Ctrl-C is for the sweep, which passes it on.
-            start_new_session=True,
-        )
+    process = start_process(command)
     try:
-        # It saves and ends as at Ctrl-C where this process is killed.
+        # If this process is killed, the run saves and ends as after Ctrl-C.
         watcher = watch_over(process, signal.SIGTERM)
     except BaseException:
         process.terminate()
@@ -136,22 +127,29 @@ def _collected(running: _Running) -> int:
     return collected(running.process, running.command)
 
 
-@contextmanager
-def outputs_of(command: Command) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open the files of the command's stdout and stderr.
+def start_process(command: Command) -> subprocess.Popen[bytes]:
+    """Start the process of ``command``, in its own session.
 
     Raises:
-        UserError: there is a link in the place of one of them.
+        UserError: a link is in the place of one of its files.
     """
     with (
         open(part_of(command), "wb", opener=open_own) as output,
         open(command.log, "ab", opener=open_own) as log,
     ):
-        yield output, log
+        return subprocess.Popen(
+            command.arguments,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=log,
+            cwd=command.folder,
+            # A terminal's Ctrl-C is for the sweep, which passes it on.
+            start_new_session=True,
+        )
 
 
 def collected(process: subprocess.Popen[bytes], command: Command) -> int:
-    """Keep or remove what a process that has ended printed; its exit code."""
+    """Keep the output of an ended process, or remove it if it failed; return the exit code."""
     code = process.wait()
     if code == 0:
         os.replace(part_of(command), command.output)
@@ -161,7 +159,7 @@ def collected(process: subprocess.Popen[bytes], command: Command) -> int:
 
 
 def part_of(command: Command) -> Path:
-    """Where the output goes until it is complete."""
+    """Return where the output is written until it is complete."""
     return command.output.with_name(f"{command.output.name}.part")
 
 
@@ -175,13 +173,13 @@ def _end(running: Sequence[_Running], signals: Sequence[int]) -> None:
                 each.process.kill()
             with suppress(subprocess.TimeoutExpired):
                 each.process.wait(POLL_SECONDS)
-    for each in running:  # Afterwards: its files may be gone.
+    for each in running:  # Last: it raises if the files are gone.
         _collected(each)
 
 
 @contextmanager
 def signals_seen() -> Iterator[list[int]]:
-    """The SIGINT and SIGTERM that have come so far."""
+    """Collect SIGINT and SIGTERM in a list instead of handling them."""
     seen: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
@@ -192,7 +190,7 @@ def signals_seen() -> Iterator[list[int]]:
 
 
 def signals_interrupt() -> AbstractContextManager[None]:
-    """SIGINT and SIGTERM raise KeyboardInterrupt where they come."""
+    """Let SIGINT and SIGTERM raise KeyboardInterrupt."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -1,8 +1,8 @@
-"""Signals a process when whoever watches over it ends, however that happens.
+"""Signal a process when its parent ends, however that happens.
 
-It is started as a program, with the number of the process and that of the signal, and a pipe as
-stdin.  The system closes the other end of the pipe when its holder is gone, also if that was
-killed.  A byte in the pipe says that the process has ended by itself.
+Runs as a program with the process id and the signal as arguments and a pipe as stdin.  The system
+closes the pipe when the parent is gone, even if it was killed.  A byte in the pipe means that the
+process has ended by itself.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from contextlib import suppress
 
 
 def watch_over(process: subprocess.Popen[bytes], number: signal.Signals) -> subprocess.Popen[bytes]:
-    """Let ``process``, a child of this one, get the signal ``number`` when this one is gone.
+    """Send ``process``, a child of this one, the signal ``number`` when this process is gone.
 
-    What it returns is to be given to ``release``.
+    Returns the watcher, for ``release``.
     """
     return subprocess.Popen(
-        # Alone, because the package would take longer to import than many a process runs.
+        # As a script, because importing the package takes too long.
         [sys.executable, "-I", "-S", __file__, str(process.pid), str(int(number))],
         stdin=subprocess.PIPE,
         start_new_session=True,
@@ -28,8 +28,8 @@ def watch_over(process: subprocess.Popen[bytes], number: signal.Signals) -> subp
 
 
 def release(watcher: subprocess.Popen[bytes]) -> None:
-    """The process has ended."""
-    with suppress(BrokenPipeError):  # Somebody has killed the watcher.
+    """End the watcher of a process that has ended."""
+    with suppress(BrokenPipeError):  # The watcher was killed.
         watcher.communicate(b"x")
 
 

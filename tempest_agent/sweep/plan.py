@@ -1,7 +1,7 @@
-"""What a sweep is made of: a base configuration, variants of it, seeds, and the games that score.
+"""The plan of a sweep: a base configuration, its variants, seeds, and the games that score them.
 
-The folder of a sweep keeps its plan in ``sweep.yaml``.  A later start may add variants and seeds;
-whatever would make finished runs incomparable with new ones is refused.
+The folder of a sweep stores its plan in ``sweep.yaml``.  A later start may add variants and seeds;
+changes that would make finished runs incomparable with new ones are refused.
 """
 
 from __future__ import annotations
@@ -27,27 +27,28 @@ from tempest_agent.config import (
     to_dict,
 )
 from tempest_agent.config.yaml_files import parse_yaml, read_text
-from tempest_agent.errors import UserError, brief, printable, shown, unknown_name
-from tempest_agent.runs.directory import replacing
+from tempest_agent.envs.messages import printable, shown
+from tempest_agent.errors import UserError, brief, unknown_name
+from tempest_agent.files.atomic_files import replacing
 
 PLAN_FILE = "sweep.yaml"
 BASE = "base"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _NEXT_SETTING = re.compile(r",(?=\s*\w+(?:\.\w+)*\s*=)")
-"""A comma before another ``key=``; those inside a list of values are none."""
+"""A comma before another ``key=``, not one inside a list of values."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A configuration by name; ``changes`` are the dotted keys in which it leaves the base."""
+    """A named configuration; ``changes`` are the dotted keys that differ from the base."""
 
     name: str
     changes: Mapping[str, Any]
     config: Config
 
     def described(self) -> str:
-        """The changes as one writes them on the command line."""
+        """Return the changes as written on the command line."""
         return ", ".join(f"{key}={_written(value)}" for key, value in self.changes.items())
 
 
@@ -72,7 +73,7 @@ def make_plan(
     episodes: int,
     max_ticks: int,
 ) -> Plan:
-    """The plan of ``variants`` (name -> dotted key -> value) with ``seeds`` seeds from the base's.
+    """Return the plan of ``variants`` (name -> dotted key -> value), with ``seeds`` seeds.
 
     Raises:
         UserError: a name that cannot be a folder's, a wrong setting, or no change at all.
@@ -101,16 +102,16 @@ def make_plan(
 
 
 def made_of(changes: Mapping[str, Any]) -> str:
-    """``changes`` as text, for messages."""
+    """Return ``changes`` as text, for messages."""
     text = ", ".join(f"{key}={_written(value)}" for key, value in changes.items())
     return brief(text) or "no setting"
 
 
 def parse_variant(text: str) -> tuple[str, dict[str, Any]]:
-    """``NAME:key=value,key=value`` as name and settings.
+    """Parse ``NAME:key=value,key=value`` into name and settings.
 
     Raises:
-        UserError: no colon, no ``=``, or a value that is not YAML.
+        UserError: no colon, no ``=``, or a value that is not valid YAML.
 
     >>> parse_variant("small:network.hidden=[64, 64],learner.gamma=0.9")
     ('small', {'network.hidden': [64, 64], 'learner.gamma': 0.9})
@@ -134,15 +135,15 @@ def parse_variant(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def available_variants() -> list[str]:
-    """Names of the lists of variants that come with the package."""
+    """Return the names of the lists of variants that come with the package."""
     folder = resources.files("tempest_agent.configs") / "variants"
     return sorted(f.name[:-5] for f in folder.iterdir() if f.name.endswith(".yaml"))
 
 
 def load_variants(source: str) -> dict[str, dict[str, Any]]:
-    """The variants of a YAML file, or of a list that comes with the package, by its name.
+    """Return the variants of a YAML file, or of a list that comes with the package, by its name.
 
-    The file holds ``NAME: {section.key: value}``, one line a variant.
+    The file holds ``NAME: {section.key: value}``, one line per variant.
 
     Raises:
         UserError: no such file, bad YAML, or something other than variants in it.
@@ -163,7 +164,7 @@ def load_variants(source: str) -> dict[str, dict[str, Any]]:
 
 
 def _variants(source: str, tree: Any) -> dict[str, dict[str, Any]]:
-    """``tree``, read from ``source``, where it is ``{name: {dotted key: value}}``."""
+    """Return ``tree``, read from ``source``, checked to be ``{name: {dotted key: value}}``."""
     if not isinstance(tree, dict) or not tree:
         raise UserError(f"{source} must hold variants, NAME: {{section.key: value}}")
     for name, changes in tree.items():
@@ -179,14 +180,14 @@ def keep_plan(out: Path, plan: Plan) -> None:
     """Write ``plan`` into the sweep's folder ``out``.
 
     Raises:
-        UserError: runs of another plan are there, which could not be compared with these.
+        UserError: it holds runs of another plan, which cannot be compared with these.
     """
     file = out / PLAN_FILE
     others: dict[str, Any] = {}
     if file.is_file():
         stored = _stored(file)
         _require_same(out, stored, plan)
-        others = stored["variants"]  # Which may be asked for again later.
+        others = stored["variants"]  # They may be requested again later.
     elif any(path.name != ".lock" for path in out.iterdir()):
         raise UserError(f"--out {out} is not empty, and no sweep: give a folder that is new")
     tree = {
@@ -222,7 +223,7 @@ def _require_same(out: Path, stored: Mapping[str, Any], plan: Plan) -> None:
         if stored[name] != getattr(plan, name)
     ]
     try:
-        # Settings that came later take their defaults.
+        # Settings that did not exist then take their defaults.
         base = from_dict(forget_local(stored["base"]))
     except ConfigError as error:
         raise UserError(f"{out / PLAN_FILE}: {error}; give a new folder with --out") from error
@@ -234,7 +235,7 @@ def _require_same(out: Path, stored: Mapping[str, Any], plan: Plan) -> None:
     for name, before, now in differences[:1]:
         raise UserError(
             f"{out} holds another sweep, with {name}={brief(_written(before))} where this has "
-            f"{brief(_written(now))}: give the same settings to go on with it, or a new folder "
+            f"{brief(_written(now))}: give the same settings to continue it, or a new folder "
             "with --out"
         )
 
@@ -250,7 +251,7 @@ def _differing(one: Config, other: Config) -> list[tuple[str, Any, Any]]:
 
 
 def _with_absolute_paths(config: Config) -> Config:
-    """``config`` for processes that work in another folder."""
+    """Return ``config`` for processes that run in another folder."""
     paths = {"rom_path": config.game.rom_path, "mame_path": config.game.mame_path}
     found = {key: str(Path(text).absolute()) for key, text in paths.items() if Path(text).exists()}
     return from_dict(
@@ -271,5 +272,5 @@ def _check_name(name: str) -> None:
 
 
 def _written(value: Any) -> str:
-    """``value`` as YAML on one line."""
+    """Return ``value`` as YAML on one line."""
     return value if isinstance(value, str) else json.dumps(value)

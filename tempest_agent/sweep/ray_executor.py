@@ -1,9 +1,9 @@
-"""Runs the commands of a sweep as tasks of a Ray cluster, this machine's own or a larger one.
+"""Run the commands of a sweep as tasks of a Ray cluster, on this machine or a larger one.
 
-Ray decides where and when: every command reserves the CPUs and the share of a GPU that it uses.
-It runs in a process of its own, a child of the Ray worker, and ends with it.  What a lost worker
-was at is given out again, and goes on from the files that are there.  Files are the only results,
-so all machines must see the folder.
+Ray decides where and when: every command reserves the CPUs and the share of a GPU that it uses.  It
+runs in its own process, a child of the Ray worker, and ends with it.  The task of a lost worker is
+submitted again and continues from its files.  Files are the only results, so all machines must
+share the folder.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from tempest_agent.sweep.executor import (
 from tempest_agent.sweep.ray_worker import KILLED, Outcome, Sight, carry_out
 
 SIGHT = ".seen-by-all-"
-"""How the name of the file begins that tells a worker whether it sees the folder."""
+"""Prefix of the file by which a worker finds out whether it shares the folder."""
 RETRIES = 3
 """How often a task may lose its worker before it is given up."""
 STORE_BYTES = 80 * 2**20
-"""Shared memory of a cluster of our own, about the least that Ray takes: little goes through it."""
+"""Shared memory of a cluster started here, about the least that Ray accepts."""
 
 GO_ON = (
-    "the same command with the --ray-address of another cluster, or without it, goes on from the "
+    "the same command with the --ray-address of another cluster, or without it, continues from the "
     "last checkpoint of every run"
 )
 
@@ -50,7 +50,7 @@ log = logging.getLogger("tempest_agent")
 
 
 class ClusterLostError(UserError):
-    """Ray has ended here, or the head of its cluster is lost."""
+    """Ray has ended on this machine, or the head of its cluster is lost."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,14 @@ class _Given:
 
 
 class RayTasks:
-    """Tasks on Ray.
+    """Runs tasks on Ray.
 
     Args:
-        address: ``local`` for a cluster of our own on this machine, which ends with the sweep;
-            ``auto`` or ``host:port`` for one that is there and goes on.
+        address: ``local`` starts a cluster on this machine, which ends with the sweep; ``auto`` or
+            ``host:port`` joins an existing one, which stays up.
         jobs: tasks at the same time; None for as many as the cluster has room for.
         gpus: share of a GPU that a command reserves if it may use one; None for a whole one if it
-            has to have one.
+            requires one.
     """
 
     def __init__(
@@ -86,12 +86,12 @@ class RayTasks:
     def run(
         self, tasks: Sequence[Task], watch: Callable[[], None], failed: Callable[[Task, int], None]
     ) -> None:
-        """As in ``Engine``.  Commands are asked to save and end; a second signal kills them.
+        """See ``Executor``.  A signal asks the commands to save and end; a second one kills them.
 
         Raises:
-            UserError: no Ray, no such cluster, a machine of it does not see the folder, or the
-                cluster was lost; in the last case commands on machines that are left have been
-                asked to save and end.
+            UserError: no Ray, no such cluster, a machine that does not share the folder, or the
+                cluster was lost; then the commands on the remaining machines have been asked to
+                save and end.
         """
         self._waiting = deque(tasks)
         try:
@@ -113,8 +113,8 @@ class RayTasks:
         return self._watch.guard(self._ray, ClusterLostError)
 
     def _give_all(self) -> None:
-        """Hand as many waiting tasks to Ray as may run at the same time."""
-        # A Ray without its servers does not answer: they wait until it does, or counts as lost.
+        """Submit as many waiting tasks to Ray as may run at the same time."""
+        # Ray without its servers would block: wait until it answers or counts as lost.
         while self._waiting and (self._jobs is None or len(self._given) < self._jobs):
             if not self._watch.look():
                 break
@@ -122,7 +122,7 @@ class RayTasks:
 
     @contextmanager
     def _cluster(self) -> Iterator[None]:
-        """Connected to Ray; disconnected afterwards if nobody else had connected this process."""
+        """Connect to Ray, and disconnect afterwards unless this process was connected before."""
         self._ray = ray = import_ray()
         was_there = ray.is_initialized()
         if not was_there:
@@ -139,7 +139,7 @@ class RayTasks:
                 ray.shutdown()
 
     def _connect(self) -> None:
-        """Signals end it at once: there is nothing to be saved yet."""
+        """Connect; signals end it immediately, because there is nothing to save yet."""
         try:
             with signals_interrupt():
                 keeping_sigterm(
@@ -150,7 +150,7 @@ class RayTasks:
             raise
 
     def _give(self, task: Task) -> None:
-        """Hand the next command of ``task`` to Ray, if there is one."""
+        """Submit the next command of ``task`` to Ray, if there is one."""
         command = task.next_command()
         if command is None:
             return
@@ -159,7 +159,7 @@ class RayTasks:
         needs = {"num_cpus": command.cpus, "num_gpus": self._share(command)}
         with self._guard():
             self._warn_of(needs)
-            # Ray does not try again: the command may be another one by then.
+            # No retries by Ray: the next command may be another one.
             remote = self._remote.options(max_retries=0, name=task.name, **needs)
             self._given[remote.remote(command, self._sight)] = _Given(task, command)
 
@@ -170,7 +170,7 @@ class RayTasks:
         return whole if self._gpus is None else self._gpus
 
     def _warn_of(self, needs: dict[str, float]) -> None:
-        """Say so once if no machine has what a command needs: Ray would wait for one in silence."""
+        """Warn once if no machine has what a command needs: Ray would wait silently."""
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         wanted = {"CPU": needs["num_cpus"], "GPU": needs["num_gpus"]}
         for what, number in wanted.items():
@@ -188,7 +188,7 @@ class RayTasks:
             )
 
     def _ended(self, given: list[Any]) -> list[Any]:
-        """Those that have ended, after a while at most."""
+        """Return the commands that have ended, after ``POLL_SECONDS`` at most."""
         if not given:
             time.sleep(POLL_SECONDS)
         with self._guard():
@@ -201,7 +201,7 @@ class RayTasks:
         return list(given)
 
     def _take(self, one: Any, signals: Sequence[int], failed: Callable[[Task, int], None]) -> None:
-        """Go on with the task of a command that has ended, or tell that it failed."""
+        """Continue the task of a command that has ended, or report that it failed."""
         given = self._given.pop(one)
         code, why = self._result(one, given.command)
         if signals:
@@ -211,15 +211,15 @@ class RayTasks:
             self._waiting.appendleft(given.task)
         elif why and self._lost.get(given.task.name, 0) < RETRIES:
             self._lost[given.task.name] = self._lost.get(given.task.name, 0) + 1
-            _write_line(given.command.log, f"{why}: going on where it was")
+            _write_line(given.command.log, f"{why}: continuing from its files")
             self._waiting.appendleft(given.task)
         else:
             if why:
-                _write_line(given.command.log, f"{why}, as it was {RETRIES} times before")
+                _write_line(given.command.log, f"{why}, for the {RETRIES + 1}th time")
             failed(given.task, code)
 
     def _result(self, one: Any, command: Command) -> tuple[int, str]:
-        """Exit code of a command; and why it was lost, if it was."""
+        """Return the exit code of a command, and why it was lost if it was."""
         errors = self._ray.exceptions
         try:
             outcome: Outcome = self._ray.get(one)
@@ -262,7 +262,7 @@ class RayTasks:
 
 
 def import_ray() -> Any:
-    """The module.
+    """Return the module Ray.
 
     Raises:
         UserError: it is not installed.

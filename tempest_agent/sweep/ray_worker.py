@@ -7,10 +7,10 @@ import socket
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tempest_agent.sweep.executor import POLL_SECONDS, Command, collected, outputs_of
+from tempest_agent.sweep.executor import POLL_SECONDS, Command, collected, start_process
 from tempest_agent.sweep.parent_watch import release, watch_over
 
 KILLED = -signal.SIGKILL
@@ -26,37 +26,29 @@ class Sight:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended: its exit code; or the machine that does not see the folder."""
+    """How a command ended: its exit code, or the machine that does not share the folder."""
 
     code: int
     blind: str = ""
 
 
 def carry_out(command: Command, sight: Sight) -> Outcome:
-    """What a worker does: run ``command`` to its end, or until the task is cancelled."""
+    """Run ``command`` to its end, or until the task is cancelled."""
     if not sight.file.exists():
         return Outcome(KILLED, f"the machine {socket.gethostname()}")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # So it is where a shell has started Ray in the background; Ray cancels a task through it.
+        # Shells start background jobs with it ignored, and Ray cancels a task through it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    arguments = list(command.arguments)
-    if arguments[0] == sight.python:
-        arguments[0] = sys.executable  # Which may lie elsewhere here.
-    with outputs_of(command) as (output, errors):
-        process = subprocess.Popen(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=errors,
-            cwd=command.folder,
-            start_new_session=True,
-        )
+    python, *arguments = command.arguments
+    if python == sight.python:  # Its path may differ on this machine.
+        command = replace(command, arguments=(sys.executable, *arguments))
+    process = start_process(command)
     watcher: subprocess.Popen[bytes] | None = None
     stopped = False
     while process.poll() is None:
         try:
-            # Ray ends the children of a worker, but not of one that is killed.  At once, because
-            # Ray gives the command to another worker.
+            # Ray ends the children of a worker, but not of one that is killed; SIGKILL because
+            # the task is then submitted to another worker.
             watcher = watcher or watch_over(process, signal.SIGKILL)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(POLL_SECONDS)

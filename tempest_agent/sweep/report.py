@@ -1,4 +1,4 @@
-"""The table of a sweep: every variant against the base, as Markdown and as JSON."""
+"""The table of a sweep: every variant compared with the base, as Markdown and as JSON."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ Results = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def table(plan: Plan, results: Results) -> dict[str, Any]:
-    """The figures of every variant as plain Python types, ready for JSON.
+    """Return the statistics of every variant as plain Python types, ready for JSON.
 
-    A variant without a complete run has no row; without the base there is nothing to compare with
-    and ``improvement`` is None.
+    Variants without a complete run are left out; without the base ``improvement`` is None.
     """
     base = [run["scores"] for run in results.get(plan.base.name, ())]
     run = plan.base.config.run
@@ -65,7 +64,7 @@ def _row(
 
 
 def markdown(figures: Mapping[str, Any]) -> str:
-    """The table of ``table`` as text; the columns line up."""
+    """Return the table of ``table`` as aligned Markdown."""
     header = ("variant", "change", "seeds", "score, IQM", "95 % interval", "P(better)",
               "95 % interval", "updates", "seconds")  # fmt: skip
     rows = [header, *(_cells(row) for row in figures["variants"])]
@@ -76,7 +75,7 @@ def markdown(figures: Mapping[str, Any]) -> str:
 
 
 def title(figures: Mapping[str, Any]) -> str:
-    """What the rows of the table have in common, as one line."""
+    """Return what all rows of the table have in common, as one line."""
     return (
         f"{figures['base']}: {figures['steps']:,} decisions, {len(figures['seeds'])} seeds, "
         f"{figures['episodes']} greedy games each from level 1, cut after "
@@ -117,7 +116,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def unfinished(plan: Plan, results: Results) -> Iterator[str]:
-    """The names of the variants of which a run is missing."""
+    """Yield the names of the variants with missing runs."""
     for variant in plan.variants:
         if len(results.get(variant.name, ())) < len(plan.seeds):
             yield variant.name

@@ -1,8 +1,8 @@
-"""The runs of a sweep: which commands make each, and how far it has come, told by its files.
+"""The runs of a sweep: the commands of each, and its progress as read from its files.
 
-``OUT/VARIANT/seedN/`` is the directory of an ordinary training run.  Beside it lie
-``seedN.train.json`` once training is complete and ``seedN.eval.json`` once the player has been
-scored, which is what the two commands printed, and ``seedN.log``.
+``OUT/VARIANT/seedN/`` is the directory of an ordinary training run.  Beside it are
+``seedN.train.json`` once training is complete and ``seedN.eval.json`` once the player was scored
+(the output of the two commands), and ``seedN.log``.
 """
 
 from __future__ import annotations
@@ -15,36 +15,38 @@ from pathlib import Path
 from typing import Any
 
 from tempest_agent.config import local_options, to_dict
-from tempest_agent.errors import UserError, printable, shown
+from tempest_agent.envs.messages import printable, shown
+from tempest_agent.errors import UserError
 from tempest_agent.files.own_files import require_own_folder
 from tempest_agent.files.regular_files import read_json, read_lines, read_table
-from tempest_agent.runs.directory import (
+from tempest_agent.runs.directory import can_resume, write_config
+from tempest_agent.runs.file_names import (
     CHECKPOINT_FOLDER,
     CONFIG_FILE,
+    METRICS_FILE,
     RUN_FILE,
-    can_resume,
-    write_config,
+    STEPS,
 )
 from tempest_agent.runs.lock import RunLock
 from tempest_agent.sweep.executor import Command
 from tempest_agent.sweep.plan import Plan, Variant
 
 EVAL_SEED = 0
-"""Training seeds begin at the configuration's, 1 unless it says otherwise."""
+"""Not a training seed: those start at the configuration's, 1 by default."""
 
 TRAINED = {"checkpoint": str, "updates": int, "seconds": int | float}
 SCORED = {"scores": list, "deaths_per_1000_ticks": int | float}
-"""Entries that are used of what the two commands print, and their types."""
+"""Entries used of the output of the two commands, and their types."""
 
 LONGEST_WORDS = 1_000
-"""Characters of a line of the log that is repeated to the user."""
+"""Characters of a log line that is shown to the user."""
 
 _PROGRAM = (sys.executable, "-m", "tempest_agent.cli")
 
 
 @dataclass(frozen=True)
 class SweepRun:
-    """One variant trained with one seed (a ``Task`` for an engine)."""
+    """One variant trained with one seed (a ``Task`` for an executor)."""
 
     out: Path
     plan: Plan
@@ -72,7 +74,7 @@ class SweepRun:
         return self.folder.with_suffix(".eval.json")
 
     def next_command(self) -> Command | None:
-        """Training from the start, or from the last checkpoint, or the evaluation, or nothing."""
+        """Return the command that starts or resumes training, or the evaluation, or None."""
         trained = _read(self._trained, TRAINED)
         if trained is None:
             run = self.variant.config.run
@@ -88,25 +90,22 @@ class SweepRun:
         )  # fmt: skip
 
     def steps(self) -> int:
-        """Decisions that have been played so far, as far as the run's log tells.
-
-        Never more than were asked for: a run's last round may go beyond.
-        """
+        """Return the steps played so far according to the run's log, at most all of them."""
         total = self.variant.config.run.steps
         if self._trained.is_file():
             return total
         try:
-            heading, *rows = read_table(self.folder / "metrics.csv")
-            at = heading.index("steps")
+            heading, *rows = read_table(self.folder / METRICS_FILE)
+            at = heading.index(STEPS)
         except (OSError, UserError, ValueError):
-            return 0  # Not begun.
-        # The last line may be being written right now.
+            return 0  # Not started.
+        # The last line may still be being written.
         played = [row[at] for row in rows if len(row) == len(heading)]
         numbers = [int(text) for text in played if text.isdecimal() and len(text) < 20]
         return min(max(numbers, default=0), total)
 
     def result(self) -> dict[str, Any] | None:
-        """Scores of the games, updates and seconds; None while the run is not complete.
+        """Return scores, updates and seconds; None while the run is not complete.
 
         ``seconds`` of training is None for a run that was stopped in between.
         """
@@ -131,7 +130,7 @@ class SweepRun:
         if can_resume(self.folder):
             return ("--resume", str(self.folder), *own)
         if self.folder.exists():
-            # It was killed before its settings were written: there is nothing to go on with.
+            # Killed before its settings were written: there is nothing to resume.
             RunLock(self.folder).release()
             shutil.rmtree(self.folder)
         require_own_folder(self.folder.parent)
@@ -146,15 +145,15 @@ class SweepRun:
 
 
 def runs_of(plan: Plan, out: Path) -> list[SweepRun]:
-    """Every run of ``plan``: all variants with the first seed, then with the next.
+    """Return every run of ``plan``: all variants with the first seed, then with the next.
 
-    In this order a sweep that is stopped early has compared everything a little.
+    In this order a sweep that is stopped early has compared all variants.
     """
     return [SweepRun(out, plan, variant, seed) for seed in plan.seeds for variant in plan.variants]
 
 
 def last_words(run: SweepRun) -> str:
-    """The last line that the run's commands wrote to their log."""
+    """Return the last line that the run's commands wrote to their log."""
     try:
         lines = read_lines(run.log)
     except FileNotFoundError:
@@ -164,7 +163,7 @@ def last_words(run: SweepRun) -> str:
 
 
 def _read(file: Path, kinds: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A JSON object with entries of these ``kinds``, or None if the file is not there."""
+    """Return a JSON object with entries of these ``kinds``, or None if the file is not there."""
     try:
         tree = read_json(file)
         for name, kind in kinds.items():
@@ -178,5 +177,5 @@ def _read(file: Path, kinds: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def all_steps(runs: Sequence[SweepRun]) -> int:
-    """Decisions of all ``runs`` when they are complete."""
+    """Return the steps of all ``runs`` when complete."""
     return sum(run.variant.config.run.steps for run in runs)

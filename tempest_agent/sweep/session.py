@@ -1,4 +1,4 @@
-"""One start of a sweep: all its runs by an engine, with progress."""
+"""Run a sweep: all its open runs by an executor, with progress."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from tempest_agent.console.progress import Progress
 from tempest_agent.errors import UserError, brief
 from tempest_agent.evaluation.statistics import interquartile_mean
 from tempest_agent.runs.lock import is_locked
-from tempest_agent.sweep.executor import POLL_SECONDS, Engine, Task
+from tempest_agent.sweep.executor import POLL_SECONDS, Executor, Task
 from tempest_agent.sweep.plan import Plan
 from tempest_agent.sweep.runs import SweepRun, all_steps, last_words, runs_of
 
 RATE_WINDOW = 900.0
-"""Seconds: long enough to hold several runs, with the pauses in between."""
+"""Seconds, long enough for several runs and the pauses between them."""
 
 SAVING_SECONDS = 60.0
-"""In which a run saves and ends that a sweep which was killed has left."""
+"""Within which a run left by a killed sweep saves and ends."""
 
 
-def run_all(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, list[dict[str, Any]]], bool]:
+def run_all(
+    plan: Plan, out: Path, executor: Executor
+) -> tuple[dict[str, list[dict[str, Any]]], bool]:
     """Make every run of ``plan`` in ``out`` that is not complete yet.
 
     Returns:
@@ -54,7 +56,7 @@ def run_all(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, list[dict[
         done = len(runs) - len(open_runs)
         progress.message(f"sweep {out}: {len(runs)} runs, {done} of them complete")
         _wait_for_ends(open_runs, progress.message)
-        engine.run(runs, watch, failed)
+        executor.run(runs, watch, failed)
     results: dict[str, list[dict[str, Any]]] = {}
     for run in runs:
         result = run.result()
@@ -66,7 +68,7 @@ def run_all(plan: Plan, out: Path, engine: Engine) -> tuple[dict[str, list[dict[
 
 
 def _wait_for_ends(runs: Sequence[SweepRun], tell: Callable[[str], None]) -> None:
-    """Wait a while for runs that are still being trained: those of a killed sweep save and end."""
+    """Wait for runs that are still being trained: runs of a killed sweep save and end."""
     end = time.monotonic() + SAVING_SECONDS
     waits = False
     while time.monotonic() < end:
@@ -75,7 +77,7 @@ def _wait_for_ends(runs: Sequence[SweepRun], tell: Callable[[str], None]) -> Non
             return
         if not waits:
             waits = True
-            tell(f"waiting for the end of {brief(', '.join(left))}, at which other processes are")
+            tell(f"waiting for the end of {brief(', '.join(left))}, still run by other processes")
         time.sleep(POLL_SECONDS)
 
 

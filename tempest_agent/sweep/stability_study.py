@@ -1,7 +1,7 @@
-"""The study of stability: the same small runs with and without what is told to make them diverge.
+"""The stability study: the same small run with settings that diverge, and with their remedies.
 
-Every run lies in a folder of its own below the study's, so a study that was stopped goes on where
-it was, and ``tempest-agent diagnose`` reads each of them.
+Every run has its own folder below the study's, so that a stopped study continues where it was, and
+``tempest-agent diagnose`` can read each run.
 """
 
 from __future__ import annotations
@@ -15,22 +15,21 @@ from typing import Any
 
 from tempest_agent.agent.loop.memory_check import require_memory
 from tempest_agent.config import Config, load_config
-from tempest_agent.errors import UserError, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError
+from tempest_agent.files.atomic_files import replacing
+from tempest_agent.files.own_files import require_writable
 from tempest_agent.files.regular_files import read_json
-from tempest_agent.runs.directory import (
-    CHECKPOINT_FOLDER,
-    can_resume,
-    checkpoint_step,
-    replacing,
-    require_writable,
-)
-from tempest_agent.stability.diagnosis import diagnose, read_metrics
+from tempest_agent.runs.directory import can_resume
+from tempest_agent.runs.file_names import CHECKPOINT_FOLDER, checkpoint_step
+from tempest_agent.runs.metrics_reader import read_metrics
+from tempest_agent.stability.diagnosis import diagnose
 from tempest_agent.training.session import Session
 
 STUDY_FILE = "study.json"
 EVAL_GAMES = 6
 LINES = 40
-"""Lines of metrics of each run."""
+"""Log rows of each run."""
 
 RESCUE = {
     "learning_rate": ("learner.learning_rate=0.001",),
@@ -54,13 +53,13 @@ BARE = (
     "learner.gamma=0.999",
     "game.life_loss_terminal=false",
 )
-"""Without what else keeps values in place: normalised layers, labels, Huber, double Q-learning, a
-target network that lags behind, and a horizon that ends with a life."""
+"""Without everything else that bounds values: normalised layers, labels, Huber loss, double
+Q-learning, a target network that lags behind, and a horizon that ends with a life."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One run of the study: a configuration, what is changed, and the run it goes on from."""
+    """One run of the study: a configuration, its changes, and the run that it starts from."""
 
     name: str
     config: str
@@ -84,10 +83,10 @@ VARIANTS: tuple[Variant, ...] = (
 
 
 def settings_of(variant: Variant, steps: int, seed: int) -> Config:
-    """The configuration of ``variant`` scaled to ``steps`` decisions of a small network.
+    """Return the configuration of ``variant`` for ``steps`` steps of a small network.
 
-    The schedules are of the same shape in all runs; a run that goes on from another begins where
-    the schedules of that one ended.
+    The schedules have the same shape in all runs; a run that starts from another one starts where
+    its schedules ended.
     """
     share = {True: "teacher.expert_ratio_start=0.05", False: "teacher.expert_ratio_start=0.95"}
     return load_config(
@@ -119,17 +118,17 @@ def run_study(
     say: Callable[[str], None],
     variants: Iterable[Variant] = VARIANTS,
 ) -> dict[str, Any]:
-    """Make the runs that are not complete yet, one after the other.
+    """Train the runs that are not complete yet, one after the other.
 
     Args:
-        folder: of the study; new, or that of the same study begun earlier.
-        steps: decisions of each run.
+        folder: of the study; new, or of the same study started earlier.
+        steps: of each run.
         seed: of all runs.
         say: gets lines about the progress.
-        variants: the runs, those that others go on from first.
+        variants: the runs, in order of their dependencies.
 
     Returns:
-        ``steps``, ``seed``, ``stopped`` (whether Ctrl-C came), ``runs`` (figures of each by name).
+        ``steps``, ``seed``, ``stopped`` (by Ctrl-C), ``runs`` (summary of each by name).
 
     Raises:
         UserError: the folder holds something else or another study.
@@ -176,7 +175,7 @@ def _reached(run: Path) -> int:
 
 
 def _run(folder: Path, variant: Variant, steps: int, seed: int) -> bool:
-    """Begin or go on with one run; whether it was stopped before its end."""
+    """Start or resume one run; return whether it was stopped before its end."""
     run = folder / variant.name
     reached = _reached(run)
     if reached >= steps:
@@ -194,7 +193,7 @@ def _run(folder: Path, variant: Variant, steps: int, seed: int) -> bool:
 
 
 def summary(run: Path, about: str) -> dict[str, Any]:
-    """What came of a run: the study's table."""
+    """Return the row of a run in the study's table."""
     lines, _ = read_metrics(run / "metrics.csv", [])
     greedy, _ = read_metrics(run / "evaluations.csv", [])
     found = diagnose(run)

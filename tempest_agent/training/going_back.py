@@ -13,19 +13,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tempest_agent.agent.checkpoints.run_checkpoints import BEST, GOOD, step_of
+from tempest_agent.files.atomic_files import publish, remove_leftovers
 from tempest_agent.files.own_files import require_own_folder
-from tempest_agent.runs.directory import (
+from tempest_agent.runs.file_names import (
     CHECKPOINT_FILES,
     CHECKPOINT_FOLDER,
     CONFIG_FILE,
+    GUARD_FILE,
     RUN_FILE,
     RUN_FILES,
     checkpoint_step,
-    publish,
-    remove_leftovers,
 )
 from tempest_agent.runs.metrics_log import EVENT_FILES, TABLES, cut_events
-from tempest_agent.stability.guard_log import GUARD_FILE
 
 ABANDONED = "abandoned"
 

@@ -7,8 +7,10 @@ from pathlib import Path
 
 from tempest_agent.config import to_dict
 from tempest_agent.errors import UserError, one_line
-from tempest_agent.runs.directory import CHECKPOINT_FOLDER, record_start, write_config
+from tempest_agent.runs.directory import write_config
+from tempest_agent.runs.file_names import CHECKPOINT_FOLDER
 from tempest_agent.runs.metrics_log import MetricsLog
+from tempest_agent.runs.provenance import record_start
 from tempest_agent.training.last_save import resume_command
 from tempest_agent.training.trainer import Trainer
 

@@ -15,18 +15,17 @@ from tempest_agent.actors.remote_games import remote_games
 from tempest_agent.agent.devices import device_here
 from tempest_agent.agent.replicas import Replicas
 from tempest_agent.config import Config, from_dict, read_tree, to_dict, with_local
+from tempest_agent.files.atomic_files import publish
 from tempest_agent.runs.directory import (
-    CONFIG_FILE,
-    START_FILE,
     claim_run,
     create_run,
     discard_folders,
     discard_run,
-    publish,
-    record_start,
     write_config,
 )
+from tempest_agent.runs.file_names import CONFIG_FILE, START_FILE
 from tempest_agent.runs.lock import RunLock
+from tempest_agent.runs.provenance import record_start
 from tempest_agent.training.trainer import Trainer
 
 

@@ -24,25 +24,21 @@ from tempest_agent.console.lost_output import drop_lost_output
 from tempest_agent.console.progress import Progress, following, speed
 from tempest_agent.errors import UserError, unknown_name
 from tempest_agent.evaluation.checkpoint_games import greedy_figures
-from tempest_agent.files.own_files import require_own_folder
+from tempest_agent.files.atomic_files import publish, remove_leftovers
+from tempest_agent.files.own_files import require_own_folder, require_writable
 from tempest_agent.files.system_errors import system_reason
-from tempest_agent.runs.directory import (
+from tempest_agent.runs.directory import HOUR, can_restart, find_run
+from tempest_agent.runs.file_names import (
     CHECKPOINT_FILES,
     CHECKPOINT_FOLDER,
-    HOUR,
     LATEST,
     LATEST_FILES,
     RUN_FILES,
-    can_restart,
-    find_run,
-    publish,
-    record_start,
-    remove_leftovers,
-    require_writable,
 )
 from tempest_agent.runs.lock import RunLock
 from tempest_agent.runs.metrics_log import MetricsLog
 from tempest_agent.runs.metrics_table import metrics_table
+from tempest_agent.runs.provenance import record_start
 from tempest_agent.stability.guard import Event
 from tempest_agent.stability.guard_log import GuardLog
 from tempest_agent.training.going_back import finish_going_back, go_back

@@ -52,7 +52,7 @@ from tempest_agent.agent.ranks.process_group import share_of
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.config import Config, from_dict, to_dict, with_local
 from tempest_agent.errors import UserError
-from tempest_agent.runs.directory import publish
+from tempest_agent.files.atomic_files import publish
 
 from .due_checkpoints import DueCheckpoints
 from .last_save import saved_if_play_fails

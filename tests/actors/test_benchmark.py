@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 from places import ROOT
 
-pytestmark = pytest.mark.xdist_group("machines")
+pytestmark = [pytest.mark.xdist_group("machines"), pytest.mark.usefixtures("shared_ray")]
 
 SCRIPT = ROOT / "benchmarks" / "actors_scaling.py"
 
@@ -21,13 +21,14 @@ def script() -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    module.WARM_UP = 0.5
     return module
 
 
 def test_a_line_per_number_of_actors(
     script: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    small = "--actors 1 2 --games 4 --chunk-steps 4 --cost-us 500 --seconds 1"
+    small = "--actors 1 2 --games 4 --chunk-steps 4 --cost-us 500 --seconds 0.5"
     lines = script.main(small.split())
     assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == lines
     assert [(line["actors"], line["games"]) for line in lines] == [(1, 4), (2, 8)]
@@ -39,7 +40,7 @@ def test_a_line_per_number_of_actors(
 
 
 def test_actors_are_killed_and_the_steps_counted_are_the_steps_stored(script: ModuleType) -> None:
-    short = "--soak-minutes 0.2 --soak-actors 2 --games 4 --chunk-steps 4 --kill-every 3"
+    short = "--soak-minutes 0.1 --soak-actors 2 --games 4 --chunk-steps 4 --kill-every 2"
     line = script.main(short.split())
     assert line["killed"] >= 1
     assert 0 < line["steps_stored"] == line["steps_counted"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import ray
-from fake_engine import snapshot
+from fake_executor import snapshot
 from places import SUPPORT
 from processes import Process, eventually, process
 from ray.cluster_utils import Cluster
@@ -17,7 +17,7 @@ from ray_players import HonestPlayer
 from ray_pools import STORE, make_order, rows_of, steps_of
 
 from tempest_agent.actors.pool import ActorEvent, ActorPool
-from tempest_agent.actors.ray_executor import RayEngine
+from tempest_agent.actors.ray_executor import RayExecutor
 
 pytestmark = pytest.mark.xdist_group("machines")
 
@@ -95,15 +95,19 @@ def test_nothing_is_left_after_the_driver_is_interrupted() -> None:
     assert not any(Path(name).exists() for name in family.shared)
 
 
-def test_a_machine_that_is_lost_takes_its_actors_and_the_run_goes_on() -> None:
+def test_a_machine_that_is_lost_takes_its_actors_and_the_run_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     ray.shutdown()
+    # The head asks more often than every 3 seconds whether its machines are alive.
+    monkeypatch.setenv("RAY_health_check_period_ms", "500")
     nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
     try:
         lost, _ = (nodes.add_node(num_cpus=1, object_store_memory=STORE) for _ in range(2))
         events: list[ActorEvent] = []
-        engine = RayEngine(HonestPlayer, address=nodes.address)
+        executor = RayExecutor(HonestPlayer, address=nodes.address)
         # Before Ray has noticed, it may begin the actor anew on the machine that is gone.
-        pool = ActorPool(engine, 2, on_event=events.append, max_restarts=1000)
+        pool = ActorPool(executor, 2, on_event=events.append, max_restarts=1000)
         pool.publish(snapshot(1))
         rounds = [pool.next_round(make_order) for _ in range(3)]
         places = [str(chunk.last["node"]) for chunk in rounds[0].chunks]

@@ -12,7 +12,11 @@ from tempest_agent.actors.remote_games import remote_games
 from tempest_agent.config import load_config
 from tempest_agent.training.trainer import Trainer
 
-pytestmark = [needs_mame, pytest.mark.xdist_group("machines")]
+pytestmark = [
+    needs_mame,
+    pytest.mark.xdist_group("machines"),
+    pytest.mark.usefixtures("shared_ray"),
+]
 
 
 @pytest.mark.timeout(900)

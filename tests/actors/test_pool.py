@@ -7,32 +7,32 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fake_engine import FATES, CountingPlayer, FakeEngine, snapshot
+from fake_executor import FATES, CountingPlayer, FakeExecutor, snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inline_engine import InlineEngine
+from inline_executor import InlineExecutor
 
 from tempest_agent.actors.executor import ActorLostError, Host
-from tempest_agent.actors.messages import Chunk, Order, Part
+from tempest_agent.actors.messages import ActorShare, Chunk, Order
 from tempest_agent.actors.pool import ActorEvent, ActorPool, ActorsFailedError, Round
 
 GAMES = 2
 
 
-def make_order(part: Part) -> Order:
+def make_order(part: ActorShare) -> Order:
     return Order(steps=3)
 
 
-def pool_of(engine: FakeEngine, actors: int, **others: Any) -> ActorPool:
-    pool = ActorPool(engine, actors, clock=engine.clock, **others)
+def pool_of(executor: FakeExecutor, actors: int, **others: Any) -> ActorPool:
+    pool = ActorPool(executor, actors, clock=executor.clock, **others)
     pool.publish(snapshot(1))
     return pool
 
 
-def scripted(*fates: str) -> FakeEngine:
+def scripted(*fates: str) -> FakeExecutor:
     """Orders meet ``fates`` one after the other, and no harm after the last."""
     script = itertools.chain(fates, itertools.repeat("fine"))
-    return FakeEngine(lambda: next(script), GAMES)
+    return FakeExecutor(lambda: next(script), GAMES)
 
 
 def rows_of(rounds: list[Round], actor: int) -> list[tuple[int, int]]:
@@ -47,17 +47,17 @@ def rows_of(rounds: list[Round], actor: int) -> list[tuple[int, int]]:
     return found
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(data=st.data())
 def test_whatever_happens_every_step_is_handed_on_once_and_in_order(data: st.DataObject) -> None:
     fates = data.draw(st.lists(st.sampled_from(FATES), max_size=40), "fates")
     lengths = itertools.cycle(data.draw(st.lists(st.integers(1, 4), min_size=1), "steps"))
     actors, queue = data.draw(st.integers(1, 4), "actors"), data.draw(st.integers(1, 3), "queue")
     synchronous = data.draw(st.booleans(), "synchronous")
-    engine = scripted(*fates)
+    executor = scripted(*fates)
     events: list[ActorEvent] = []
     pool = pool_of(
-        engine,
+        executor,
         actors,
         queue=queue,
         synchronous=synchronous,
@@ -67,7 +67,7 @@ def test_whatever_happens_every_step_is_handed_on_once_and_in_order(data: st.Dat
     rounds: list[Round] = []
     ordered: dict[int, list[int]] = {}
 
-    def order(part: Part) -> Order:
+    def order(part: ActorShare) -> Order:
         ordered.setdefault(part.actor, []).append(next(lengths))
         return Order(steps=ordered[part.actor][-1])
 
@@ -75,7 +75,7 @@ def test_whatever_happens_every_step_is_handed_on_once_and_in_order(data: st.Dat
         rounds.append(pool.next_round(order))
         # Backpressure: nobody is told more than the queue holds.
         ahead = 0 if synchronous else queue
-        assert engine.highest <= number + ahead
+        assert executor.highest <= number + ahead
         pool.publish(snapshot(number + 2))
 
     assert [each.number for each in rounds] == list(range(len(rounds)))
@@ -108,7 +108,7 @@ def test_whatever_happens_every_step_is_handed_on_once_and_in_order(data: st.Dat
     assert counts.lost == sum(event.lost_samples for event in events)
     counts.read()
     pool.close()
-    assert engine.closed
+    assert executor.closed
 
 
 def test_without_faults_rounds_are_those_of_a_plain_loop() -> None:
@@ -122,35 +122,35 @@ def test_without_faults_rounds_are_those_of_a_plain_loop() -> None:
 
 
 def test_nobody_plays_between_synchronous_rounds_and_weights_are_the_newest() -> None:
-    engine = scripted()
-    pool = pool_of(engine, 2, synchronous=True)
+    executor = scripted()
+    pool = pool_of(executor, 2, synchronous=True)
     for version in (5, 6, 7):
         pool.publish(snapshot(version))
         taken = pool.next_round(make_order)
         assert {chunk.version for chunk in taken.chunks} == {version}
-        assert not engine.answers
+        assert not executor.answers
     assert pool.counts.read()["actors_version_lag_max"] == 0.0
 
 
 def test_orders_wait_for_actors_while_the_learner_learns() -> None:
-    engine = scripted()
-    pool = pool_of(engine, 2, queue=3)
+    executor = scripted()
+    pool = pool_of(executor, 2, queue=3)
     pool.next_round(make_order)
-    assert len(engine.answers) == 2 * 3
+    assert len(executor.answers) == 2 * 3
 
 
 @pytest.mark.parametrize("fate", ["dies", "dies_after"])
 def test_an_actor_that_dies_is_begun_anew_and_loses_what_it_was_playing(fate: str) -> None:
     events: list[ActorEvent] = []
     # Rounds 0 and 1 of both actors, one order at a time; actor 1 dies in round 1.
-    engine = scripted("fine", "fine", "fine", fate)
-    pool = pool_of(engine, 2, queue=1, on_event=events.append)
+    executor = scripted("fine", "fine", "fine", fate)
+    pool = pool_of(executor, 2, queue=1, on_event=events.append)
     rounds = [pool.next_round(make_order) for _ in range(3)]
     assert rows_of(rounds, 0) == [(0, step) for step in range(9)]
     assert rows_of(rounds, 1) == [(0, 0), (0, 1), (0, 2)] + [(1, step) for step in range(6)]
     assert [each.restarted for each in rounds] == [(), (1,), ()]
     assert pool.counts.lost == 3 * GAMES == events[0].lost_samples
-    assert events[0].part == Part(1, 2, 0)
+    assert events[0].part == ActorShare(1, 2, 0)
     assert "killed" in str(events[0])
     assert "Traceback of the actor" in str(events[0])
     assert pool.incarnations == [0, 1]
@@ -199,15 +199,15 @@ def test_answers_that_are_lost_again_and_again_cost_the_actor() -> None:
 
 
 def test_a_silent_actor_is_given_up_at_its_deadline() -> None:
-    engine = scripted("fine", "hangs")
+    executor = scripted("fine", "hangs")
     events: list[ActorEvent] = []
-    pool = pool_of(engine, 1, queue=1, deadline_seconds=30.0, on_event=events.append)
+    pool = pool_of(executor, 1, queue=1, deadline_seconds=30.0, on_event=events.append)
     pool.next_round(make_order)
-    began = engine.now
+    began = executor.now
     assert pool.next_round(make_order).restarted == (0,)
-    assert 30.0 <= engine.now - began < 32.0
+    assert 30.0 <= executor.now - began < 32.0
     assert "no answer within 30 s" in events[0].reason
-    assert engine.workers[0].dead
+    assert executor.workers[0].dead
 
 
 def test_the_deadline_is_of_one_order_and_not_of_all_that_wait() -> None:
@@ -218,20 +218,20 @@ def test_the_deadline_is_of_one_order_and_not_of_all_that_wait() -> None:
 
 
 def test_who_waits_may_give_up_and_ask_for_the_same_round_again() -> None:
-    engine = scripted("fine", "hangs")
+    executor = scripted("fine", "hangs")
     asked: list[float] = []
 
     def give_up() -> None:
-        asked.append(engine.now)
+        asked.append(executor.now)
         if len(asked) == 3:
             raise InterruptedError
 
-    pool = pool_of(engine, 1, queue=1, deadline_seconds=30.0, on_silence=give_up)
+    pool = pool_of(executor, 1, queue=1, deadline_seconds=30.0, on_silence=give_up)
     pool.next_round(make_order)
-    began = engine.now
+    began = executor.now
     with pytest.raises(InterruptedError):
         pool.next_round(make_order)
-    assert engine.now - began < 4.0
+    assert executor.now - began < 4.0
     assert pool.counts.restarts == 0
     taken = pool.next_round(make_order)
     assert (taken.number, taken.restarted) == (1, (0,))
@@ -239,17 +239,17 @@ def test_who_waits_may_give_up_and_ask_for_the_same_round_again() -> None:
 
 
 def test_the_first_answer_may_take_longer() -> None:
-    engine = scripted("hangs")
-    pool = pool_of(engine, 1, queue=1, deadline_seconds=30.0, startup_seconds=200.0)
+    executor = scripted("hangs")
+    pool = pool_of(executor, 1, queue=1, deadline_seconds=30.0, startup_seconds=200.0)
     pool.next_round(make_order)
-    assert 200.0 <= engine.now < 202.0
+    assert 200.0 <= executor.now < 202.0
 
 
 def test_time_that_the_learner_takes_is_not_the_actors() -> None:
-    engine = scripted()
-    pool = pool_of(engine, 2, queue=2, deadline_seconds=30.0)
+    executor = scripted()
+    pool = pool_of(executor, 2, queue=2, deadline_seconds=30.0)
     pool.next_round(make_order)
-    engine.now += 1000.0
+    executor.now += 1000.0
     pool.next_round(make_order)
     assert pool.counts.restarts == 0
 
@@ -258,7 +258,7 @@ def test_time_that_the_learner_takes_is_not_the_actors() -> None:
 def test_an_actor_lost_too_often_ends_the_run_with_its_own_traceback(allowed: int) -> None:
     events: list[ActorEvent] = []
     pool = pool_of(
-        FakeEngine(lambda: "dies"), 1, queue=2, max_restarts=allowed, on_event=events.append
+        FakeExecutor(lambda: "dies"), 1, queue=2, max_restarts=allowed, on_event=events.append
     )
     with pytest.raises(ActorsFailedError, match=r"actor 0 .* killed; .*max_restarts") as caught:
         pool.next_round(make_order)
@@ -279,7 +279,7 @@ def test_a_chunk_of_the_wrong_length_is_not_taken() -> None:
         def play(self, order: Order, snapshot: Any) -> Chunk:
             return super().play(Order(steps=2, number=order.number), snapshot)
 
-    pool = ActorPool(InlineEngine(Short), 1, max_restarts=1)
+    pool = ActorPool(InlineExecutor(Short), 1, max_restarts=1)
     pool.publish(snapshot(1))
     with pytest.raises(ActorsFailedError, match="2 steps played, not 3"):
         pool.next_round(make_order)
@@ -292,15 +292,15 @@ def test_runs_that_go_on_begin_with_other_incarnations() -> None:
 
 
 def test_figures_are_rates_since_the_last_call() -> None:
-    engine = scripted("slow")
-    pool = pool_of(engine, 1, queue=1)
+    executor = scripted("slow")
+    pool = pool_of(executor, 1, queue=1)
     pool.next_round(make_order)
     figures = pool.counts.read()
     assert figures["actors_taken"] == figures["actors_received"] == 6.0
     assert figures["actors_samples_per_second"] == pytest.approx(6.0 / 5.0)
     assert figures["actors_wait_share"] == pytest.approx(1.0)
     assert figures["actors_bytes_per_second"] > 0.0
-    engine.now += 10.0
+    executor.now += 10.0
     idle = pool.counts.read()
     assert (idle["actors_taken"], idle["actors_samples_per_second"]) == (6.0, 0.0)
     assert "actors_version_lag" not in idle
@@ -326,7 +326,7 @@ def test_wrong_use_is_said() -> None:
 
 
 def test_a_host_plays_no_order_twice_and_forgets_what_is_settled() -> None:
-    host = Host(CountingPlayer, Part(0, 1))
+    host = Host(CountingPlayer, ActorShare(0, 1))
     weights = snapshot(1)
     first = host.play(Order(steps=2, number=0), weights)
     second = host.play(Order(steps=2, number=1), weights)
@@ -342,16 +342,16 @@ def test_an_inline_actor_that_fails_is_lost_with_its_traceback() -> None:
         def play(self, order: Order, snapshot: Any) -> Chunk:
             raise ZeroDivisionError("in the player")
 
-    engine = InlineEngine(Failing)
-    worker = engine.start(Part(0, 1))
-    tickets = [engine.submit(worker, Order(steps=1, number=n), snapshot(1)) for n in (0, 1)]
-    assert engine.wait(tickets, 1.0) == tickets[:1]
+    executor = InlineExecutor(Failing)
+    worker = executor.start(ActorShare(0, 1))
+    tickets = [executor.submit(worker, Order(steps=1, number=n), snapshot(1)) for n in (0, 1)]
+    assert executor.wait(tickets, 1.0) == tickets[:1]
     with pytest.raises(ActorLostError, match="ZeroDivisionError: in the player") as caught:
-        engine.result(tickets[0])
+        executor.result(tickets[0])
     assert "in play" in caught.value.details
-    assert engine.wait(tickets[1:], 1.0) == tickets[1:]
+    assert executor.wait(tickets[1:], 1.0) == tickets[1:]
     with pytest.raises(ActorLostError, match="was ended"):
-        engine.result(tickets[1])
+        executor.result(tickets[1])
 
 
 def test_a_chunk_is_whole() -> None:

@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,15 +15,15 @@ from typing import Any
 import numpy as np
 import pytest
 import ray
-from fake_engine import snapshot
+from fake_executor import snapshot
 from processes import eventually, process
 from ray_players import FaultyPlayer, HonestPlayer, SlowPlayer, UnbuildablePlayer
 from ray_pools import STORE, make_order, pid_of, pool_of, rows_of, steps_of
 
 from tempest_agent.actors import ray_executor as ray_engine
-from tempest_agent.actors.messages import Order, Part
+from tempest_agent.actors.messages import ActorShare, Order
 from tempest_agent.actors.pool import ActorEvent, ActorsFailedError
-from tempest_agent.actors.ray_executor import RayEngine
+from tempest_agent.actors.ray_executor import RayExecutor
 from tempest_agent.actors.snapshot import Snapshot
 from tempest_agent.agent.collect.source import PlayFailedError
 from tempest_agent.errors import UserError
@@ -33,20 +32,23 @@ from tempest_agent.ray_support.watch import RayWatch
 pytestmark = pytest.mark.xdist_group("machines")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def end_of_ray() -> Iterator[None]:
-    yield
+@pytest.mark.usefixtures("end_of_ray")
+def test_the_handler_of_sigterm_stays() -> None:
+    """Starts the cluster that the next tests share."""
+
+    def handler(number: int, frame: Any) -> None:
+        pass
+
     ray.shutdown()
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        RayExecutor(HonestPlayer, store_bytes=STORE)
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
-@pytest.fixture
-def cluster() -> None:
-    """One that the engines of this module find and leave running."""
-    if not ray.is_initialized():
-        RayEngine(HonestPlayer, store_bytes=STORE)
-
-
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_rounds_come_from_processes_of_their_own_that_end_with_the_pool() -> None:
     pool = pool_of(HonestPlayer)
     rounds = [pool.next_round(make_order) for _ in range(5)]
@@ -64,7 +66,7 @@ def test_rounds_come_from_processes_of_their_own_that_end_with_the_pool() -> Non
     assert ray.is_initialized()
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_weights_are_whole_while_versions_are_published_as_fast_as_can_be() -> None:
     pool = pool_of(HonestPlayer, queue=2)
     stop = threading.Event()
@@ -83,7 +85,7 @@ def test_weights_are_whole_while_versions_are_published_as_fast_as_can_be() -> N
     rounds = 0
     try:
         # On a busy machine several rounds may come between two versions.
-        while rounds < 40 or (len(versions) <= 10 and rounds < 10_000):
+        while rounds < 20 or (len(versions) <= 10 and rounds < 10_000):
             taken = pool.next_round(make_order)
             rounds += 1
             for chunk in taken.chunks:
@@ -110,7 +112,7 @@ class Clock:
         return time.monotonic() + self.passed
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_an_actor_that_raises_is_killed_or_hangs_is_begun_anew_and_the_reason_told(
     tmp_path: Path,
 ) -> None:
@@ -140,7 +142,7 @@ def test_an_actor_that_raises_is_killed_or_hangs_is_begun_anew_and_the_reason_to
     lost = [process(pid) for pid in pids[:6:2]]
     eventually(lambda: not any(each.alive for each in lost))
     raised, killed, hung = events
-    assert [event.part for event in events] == [Part(1, 2, number) for number in range(3)]
+    assert [event.part for event in events] == [ActorShare(1, 2, number) for number in range(3)]
     assert raised.reason == "ZeroDivisionError: no more credits"
     assert 'raise ZeroDivisionError("no more credits")' in raised.details
     assert killed.reason.startswith("The actor is dead because its worker process has died")
@@ -151,7 +153,7 @@ def test_an_actor_that_raises_is_killed_or_hangs_is_begun_anew_and_the_reason_to
     pool.close()
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_a_slow_actor_is_waited_for() -> None:
     events: list[ActorEvent] = []
     pool = pool_of(SlowPlayer, queue=2, on_event=events.append)
@@ -164,7 +166,7 @@ def test_a_slow_actor_is_waited_for() -> None:
     pool.close()
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_an_actor_that_cannot_be_built_ends_the_run_with_its_traceback() -> None:
     pool = pool_of(UnbuildablePlayer, 1, max_restarts=1)
     with pytest.raises(ActorsFailedError, match="FileNotFoundError: no such cabinet") as caught:
@@ -173,20 +175,20 @@ def test_an_actor_that_cannot_be_built_ends_the_run_with_its_traceback() -> None
     pool.close()
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_more_than_the_store_holds_goes_to_the_disk_and_the_run_goes_on() -> None:
-    # 8 MB a chunk: what is kept here of 20 rounds of 2 actors is three times the store.
+    # 8 MB a chunk: what is kept here of 10 rounds of 2 actors is more than the store.
     pool = pool_of(partial(HonestPlayer, row_bytes=8 * 2**20 // 6), queue=2)
-    rounds = [pool.next_round(make_order) for _ in range(20)]
-    assert sum(chunk.nbytes for each in rounds for chunk in each.chunks) > 3 * STORE
+    rounds = [pool.next_round(make_order) for _ in range(10)]
+    assert sum(chunk.nbytes for each in rounds for chunk in each.chunks) > 1.5 * STORE
     for actor in range(2):
-        assert rows_of(rounds, actor) == steps_of(60)
+        assert rows_of(rounds, actor) == steps_of(30)
         assert all((each.chunks[actor].columns["bulk"] == actor).all() for each in rounds)
     assert pool.counts.restarts == 0
     pool.close()
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_no_room_at_all_ends_the_run_with_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(value: Any) -> Any:
         raise ray.exceptions.OutOfDiskError("9 GB of 9 GB")
@@ -208,26 +210,13 @@ def test_a_cluster_that_is_not_there_is_said_in_one_line(monkeypatch: pytest.Mon
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", none_here)
     with pytest.raises(UserError, match=r"no Ray cluster at 'auto': .*ray start --head"):
-        RayEngine(HonestPlayer, address="auto")
+        RayExecutor(HonestPlayer, address="auto")
 
 
 def test_without_ray_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UserError, match=r"pip install 'tempest-agent\[ray\]'"):
-        RayEngine(HonestPlayer)
-
-
-def test_the_handler_of_sigterm_stays() -> None:
-    def handler(number: int, frame: Any) -> None:
-        pass
-
-    ray.shutdown()
-    before = signal.signal(signal.SIGTERM, handler)
-    try:
-        RayEngine(HonestPlayer, store_bytes=STORE)
-        assert signal.getsignal(signal.SIGTERM) is handler
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        RayExecutor(HonestPlayer)
 
 
 def test_a_sigterm_while_ray_begins_gets_the_handler_it_was_meant_for(
@@ -255,7 +244,7 @@ def test_a_sigterm_while_ray_begins_gets_the_handler_it_was_meant_for(
 
     before = signal.signal(signal.SIGTERM, handler)
     try:
-        RayEngine(HonestPlayer, store_bytes=STORE)
+        RayExecutor(HonestPlayer, store_bytes=STORE)
         assert signal.getsignal(signal.SIGTERM) is handler
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -270,15 +259,15 @@ def test_that_ray_itself_is_gone_is_said_in_one_line(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
     monkeypatch.setattr(ray_engine, "watch_over", lambda _: RayWatch([]))
     monkeypatch.setattr(ray, "put", lambda value: value)
-    engine = RayEngine(HonestPlayer)
+    executor = RayExecutor(HonestPlayer)
     words = r"^Ray has ended on this machine \(Broken pipe\): see its logs, "
     for name in ("wait", "put"):
         monkeypatch.setattr(ray, name, fail)
     worker = SimpleNamespace(play=SimpleNamespace(remote=fail))
     for use in (
-        lambda: engine.wait([1], 1.0),
-        lambda: engine.put(snapshot(1)),
-        lambda: engine.submit(worker, Order(1), 1),
+        lambda: executor.wait([1], 1.0),
+        lambda: executor.put(snapshot(1)),
+        lambda: executor.submit(worker, Order(1), 1),
     ):
         with pytest.raises(PlayFailedError, match=words):
             use()

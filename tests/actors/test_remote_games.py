@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_games import FEATURES, FakeGames, FakeTeacher
-from inline_engine import InlineEngine
+from inline_executor import InlineExecutor
 from remote_runs import (
     SYNCHRONOUS,
     Run,
@@ -23,10 +23,10 @@ from remote_runs import (
     joined,
 )
 
-from tempest_agent.actors.chunks import Stretch, columns_of, last_of
+from tempest_agent.actors.chunks import MergedChunks, columns_of, last_of
 from tempest_agent.actors.executor import MakePlayer, Ticket
 from tempest_agent.actors.games_player import GamesPlayer
-from tempest_agent.actors.messages import Chunk, Part
+from tempest_agent.actors.messages import ActorShare, Chunk
 from tempest_agent.actors.remote_games import RemoteGames, remote_games
 from tempest_agent.agent.collect.drivers import Drivers
 from tempest_agent.agent.collect.source import GamesInPlay, Played
@@ -65,13 +65,13 @@ def test_actors_together_begin_with_the_games_of_one_process(actors: int) -> Non
     drivers = Drivers(games, config.teacher, config.exploration, 0)
     learner_free = []
     for actor in range(actors):
-        player = GamesPlayer(config, Part(actor, actors))
+        player = GamesPlayer(config, ActorShare(actor, actors))
         player._games.reset()
         which = slice(actor, None, actors)
         np.testing.assert_array_equal(player._games.observe(), whole.observe()[which])
         np.testing.assert_array_equal(player._source.drivers.rates, drivers.rates[which])
         learner_free += player._source.drivers.free.tolist()
-        again = GamesPlayer(config, Part(actor, actors, incarnation=1))
+        again = GamesPlayer(config, ActorShare(actor, actors, incarnation=1))
         again._games.reset()
         assert (again._games.observe() != whole.observe()[which]).any()
     assert sum(learner_free) == drivers.free.sum()
@@ -149,7 +149,7 @@ def test_the_decisions_of_all_actors_are_put_back_in_their_places() -> None:
         last = last_of(played[-1], these.observe(), these.zap_legal())
         chunks.append(Chunk(actor, 0, 0, 1, columns_of(played[-1], []), last))
         these.step(np.zeros(games, np.int8), np.zeros(games, np.uint8))
-    stretch = Stretch(chunks)
+    stretch = MergedChunks(chunks)
     assert stretch.steps == 6
     cuts = 0
     for t in range(6):
@@ -208,7 +208,7 @@ def test_a_run_goes_on_with_new_games_and_equal_counters(tmp_path: Path, mode: s
     assert games.state_dict()["actors"]["incarnations"] == [1, 1]
 
 
-class FallsSilent(InlineEngine):
+class FallsSilent(InlineExecutor):
     """No actor answers any more after so many orders; whoever waits for one is told."""
 
     def __init__(self, make_player: MakePlayer, orders: int, tell: Callable[[], None]) -> None:
@@ -253,7 +253,7 @@ def test_a_run_of_one_process_goes_on_with_actors_and_not_the_other_way(tmp_path
     left_at = first.algorithm.games.observe().copy()
 
     def remote(config: Config) -> RemoteGames | None:
-        return RemoteGames(config, InlineEngine) if config.actors.count else None
+        return RemoteGames(config, InlineExecutor) if config.actors.count else None
 
     second = Trainer.resume(tmp_path, actors={"count": 2}, games=remote)
     run = Run(second)
@@ -310,11 +310,11 @@ def test_what_games_with_actors_cannot_do_is_said() -> None:
 def test_actors_that_cannot_begin_end_the_run_with_their_own_words(tmp_path: Path) -> None:
     config = fake(1, "actors.max_restarts=1")
 
-    def broken(part: Part) -> GamesPlayer:
+    def broken(part: ActorShare) -> GamesPlayer:
         raise OSError("no coins")
 
     trainer = Trainer(
-        config, tmp_path, games=RemoteGames(config, InlineEngine, broken, FakeGames.layout),
+        config, tmp_path, games=RemoteGames(config, InlineExecutor, broken, FakeGames.layout),
         teacher=FakeTeacher(),
     )  # fmt: skip
     with pytest.raises(UserError, match="OSError: no coins"):

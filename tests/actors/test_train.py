@@ -26,6 +26,7 @@ TRAIN = [sys.executable, "-m", "tempest_agent.cli", "train", "--json", "--eval-g
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.usefixtures("shared_ray")
 def test_one_synchronous_actor_in_a_process_of_its_own_changes_no_bit(tmp_path: Path) -> None:
     settings = ["run.device=cpu", "learner.precision=float32", "run.steps=800"]
     here = Trainer(load_config("smoke", settings), tmp_path / "here")
@@ -48,13 +49,13 @@ def test_one_synchronous_actor_in_a_process_of_its_own_changes_no_bit(tmp_path: 
 
 KILLED = """
 import os, signal
-from tempest_agent import training
 from tempest_agent.cli import main
-plain = training.Session._on_checkpoint
+from tempest_agent.training.session import Session
+plain = Session._on_checkpoint
 def save_and_die(session, path):
     plain(session, path)
     os.kill(os.getpid(), signal.SIGKILL)
-training.Session._on_checkpoint = save_and_die
+Session._on_checkpoint = save_and_die
 main()
 """
 """The command line, killed after its first checkpoint."""

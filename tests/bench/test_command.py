@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from tempest_agent.bench import env as bench_env
 from tempest_agent.bench import render as bench_render
+from tempest_agent.bench import timing
 from tempest_agent.bench import train as bench_train
 from tempest_agent.cli import cli
 from tempest_agent.envs.engine.batch import NO_OUTPUT, GameBatch
@@ -55,13 +56,13 @@ def test_env(monkeypatch: pytest.MonkeyPatch) -> None:
         "MANY_TICKS": 10,
         "CROWD_GAMES": 6,
         "CROWD_TICKS": 5,
-        "REPETITIONS": 1,
         "PAIRS": 1,
         "CROWD_PAIRS": 1,
         "WARM_STARTS": 1,
     }
     for name, size in {**sizes, "ALE_FRAMES": 20}.items():
         monkeypatch.setattr(bench_env, name, size)
+    monkeypatch.setattr(timing, "REPETITIONS", 1)
     # A cold compilation takes a minute: here the warm start is measured twice.
     monkeypatch.setattr(bench_env, "_first_compile", lambda: bench_env._first_step(None))
     figures = bench("env")
@@ -94,7 +95,7 @@ def test_the_ticks_that_are_timed_are_those_that_were_recorded() -> None:
 def test_render(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, size in {"FRAMES": 2, "WARM_UP": 20}.items():
         monkeypatch.setattr(bench_render, name, size)
-    monkeypatch.setattr(bench_env, "REPETITIONS", 1)
+    monkeypatch.setattr(timing, "REPETITIONS", 1)
     assert all(entry["value"] > 0 for entry in bench("render").values())
 
 
@@ -120,14 +121,14 @@ def test_train(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_fastest_takes_turns_and_leaves_the_first_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 1000))
-    monkeypatch.setattr(bench_env, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    monkeypatch.setattr(bench_env, "REPETITIONS", 2)
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(timing, "REPETITIONS", 2)
     order: list[str] = []
 
     def prepare(name: str) -> Any:
         return lambda: lambda: order.append(name)
 
-    assert bench_env.fastest(prepare("a"), prepare("b")) == [1, 1]
+    assert timing.fastest(prepare("a"), prepare("b")) == [1, 1]
     assert order == ["a", "b"] * 3
 
 
@@ -136,9 +137,9 @@ def test_a_pair_is_judged_by_its_own_ratio(monkeypatch: pytest.MonkeyPatch) -> N
     seconds = [(900, 900), (4, 2), (300, 100), (5, 2), (40, 2)]
     now = [0]
     flat = iter([each for pair in seconds for each in pair])
-    monkeypatch.setattr(bench_env, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    monkeypatch.setattr(timing, "time", SimpleNamespace(perf_counter=lambda: now[0]))
 
     def prepare() -> Any:
         return lambda: now.__setitem__(0, now[0] + next(flat))
 
-    assert bench_env.paired(4, (prepare, prepare)) == [(2.75 * 2, 2)]
+    assert timing.paired(4, (prepare, prepare)) == [(2.75 * 2, 2)]

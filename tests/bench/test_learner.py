@@ -13,14 +13,12 @@ from click.testing import CliRunner
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.bench import (
-    env as bench_env,
-)
-from tempest_agent.bench import (
     learner as bench_learner,
 )
 from tempest_agent.bench import (
     replay as bench_replay,
 )
+from tempest_agent.bench import timing
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
 
@@ -53,7 +51,7 @@ def test_replay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_replay, "ROWS", 2_000)
     monkeypatch.setattr(bench_replay, "BATCH", 8)
     monkeypatch.setattr(bench_replay, "LARGER_BATCHES", (16, 32))
-    monkeypatch.setattr(bench_env, "REPETITIONS", 1)
+    monkeypatch.setattr(timing, "REPETITIONS", 1)
     figures = bench("replay")
     assert figures.keys() == {
         "prioritised_to_uniform", "prioritised_update_ratio", "prioritised_update_ratio_16",

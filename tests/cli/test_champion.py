@@ -49,7 +49,7 @@ def test_a_named_file_that_is_not_there_yet_is_said_to_be_the_champion(
     assert find_player(name).name == CHAMPION
     [record] = caplog.records
     assert record.getMessage() == (
-        f"{name} is not there yet: no run has written one; this is the shipped champion"
+        f"{name} does not exist yet: no run has written one; using the shipped champion"
     )
     played = run("play", name, "--max-ticks", "60")
     assert played.exit_code == 0, played.output

@@ -19,7 +19,8 @@ from places import DATA
 
 from tempest_agent import cli as cli_module
 from tempest_agent.cli import COMMANDS, cli
-from tempest_agent.errors import UserError, nearest, unknown_name
+from tempest_agent.envs.messages import nearest
+from tempest_agent.errors import UserError, unknown_name
 from tempest_agent.evaluation import players
 
 

@@ -15,7 +15,7 @@ from tempest_agent.cli import cli
 from tempest_agent.evaluation import games as evaluation
 from tempest_agent.evaluation.comparison import compare
 from tempest_agent.evaluation.players import find_player
-from tempest_agent.plots import training_curves as plots
+from tempest_agent.plots import figure_files as plots
 from tempest_agent.plots.comparison import comparison_figure
 
 SHORT = ("--episodes", "2", "--max-ticks", "200")

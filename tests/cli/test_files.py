@@ -13,25 +13,19 @@ from pathlib import Path
 import pytest
 
 from tempest_agent.errors import UserError
-from tempest_agent.runs import directory as run_directory
-from tempest_agent.runs.directory import (
+from tempest_agent.files.atomic_files import publish, remove_leftovers, replacing
+from tempest_agent.files.own_files import require_writable
+from tempest_agent.runs import provenance
+from tempest_agent.runs.directory import HOUR, create_run, discard_run, find_run
+from tempest_agent.runs.file_names import (
     CHECKPOINT_FILES,
     CHECKPOINT_FOLDER,
-    HOUR,
     LATEST_FILES,
+    LOCK_FILE,
     RUN_FILES,
-    create_run,
-    discard_run,
-    find_run,
-    git_commit,
-    publish,
-    record_start,
-    remove_leftovers,
-    replacing,
-    require_writable,
 )
-from tempest_agent.runs.lock import LOCK_FILE
 from tempest_agent.runs.metrics_log import CsvLog
+from tempest_agent.runs.provenance import git_commit, record_start
 
 
 def table(path: Path) -> list[list[str]]:
@@ -103,7 +97,7 @@ def test_runs_without_a_checkpoint_are_passed_over(
     assert caplog.text == ""
     (runs[0] / "checkpoints" / "step_3.pt").touch()
     assert find_run(None) == runs[0]
-    assert f"{runs[1]} has no checkpoint: going on with {runs[0]}" in caplog.text
+    assert f"{runs[1]} has no checkpoint: continuing with {runs[0]}" in caplog.text
 
 
 @pytest.mark.parametrize("text", ["{", "", "[1]", '{"starts": 3}', "\udcff"])
@@ -116,7 +110,7 @@ def test_a_damaged_list_of_starts_is_set_aside(
     starts = json.loads((tmp_path / "run.json").read_text())["starts"]
     assert [start["resumed_at_step"] for start in starts] == [7]
     assert (tmp_path / "run.json.bad").read_bytes() == damaged
-    assert "run.json is damaged: set aside as run.json.bad" in caplog.text
+    assert "run.json is damaged; renamed to run.json.bad" in caplog.text
 
 
 def test_what_a_kill_leaves_is_removed_and_nothing_else(tmp_path: Path) -> None:
@@ -181,9 +175,9 @@ def test_a_folder_that_cannot_be_written_is_the_users_mistake(tmp_path: Path) ->
 def test_the_commit_is_that_of_this_program_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = tmp_path / "run_directory.py"
+    source = tmp_path / "provenance.py"
     source.write_text("# installed here\n")
-    monkeypatch.setattr(run_directory, "__file__", str(source))
+    monkeypatch.setattr(provenance, "__file__", str(source))
     assert git_commit() is None  # No repository at all.
 
     def git(*arguments: str) -> str:
@@ -248,7 +242,7 @@ def test_a_damaged_log_is_set_aside(
     CsvLog(path, resumed_at=20).write(30, {"loss": 3.0})
     assert table(path) == [["steps", "loss"], ["30", "3"]]
     assert (tmp_path / "log.csv.bad").read_bytes() == DAMAGED[kind]
-    assert "log.csv is damaged: set aside as log.csv.bad" in caplog.text
+    assert "log.csv is damaged; renamed to log.csv.bad" in caplog.text
 
 
 def test_half_a_line_at_the_end_of_a_log_is_dropped(tmp_path: Path) -> None:

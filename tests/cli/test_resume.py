@@ -21,7 +21,8 @@ from processes import eventually
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
 from tempest_agent.errors import UserError
-from tempest_agent.runs.lock import LOCK_FILE, RunLock
+from tempest_agent.runs.file_names import LOCK_FILE
+from tempest_agent.runs.lock import RunLock
 from tempest_agent.training.session import Session
 
 TRAIN = [sys.executable, "-m", "tempest_agent.cli", "train", "--json", "--eval-games", "0"]
@@ -66,8 +67,10 @@ def content(folder: Path) -> dict[str, bytes]:
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a complete run ``one`` of 4,000 decisions, checkpoints at 2,000 and 4,000."""
     folder = tmp_path_factory.mktemp("finished")
-    command = [*TRAIN, "--config", "smoke", "--run-dir", "one"]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=280)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        command = ["train", "--eval-games", "0", "--config", "smoke", "--run-dir", "one"]
+        assert CliRunner().invoke(cli, command).exit_code == 0
     return folder
 
 
@@ -127,7 +130,7 @@ def test_damaged_logs_do_not_end_a_resume(run_one: Path, train: Run) -> None:
     assert result.returncode == 0, result.stderr
     assert "Traceback" not in result.stderr
     for name in ("run.json", "metrics.csv", "evaluations.csv"):
-        assert f"{name} is damaged: set aside as {name}.bad" in result.stderr
+        assert f"{name} is damaged; renamed to {name}.bad" in result.stderr
         assert (run_one / f"{name}.bad").read_text() == "{"
     assert len(json.loads((run_one / "run.json").read_text())["starts"]) == 1
 

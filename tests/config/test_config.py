@@ -59,10 +59,10 @@ def test_a_single_number_is_a_list_of_one() -> None:
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("learner.gama=0.9", "did you mean learner.gamma"),
-        ("gamma=0.9", "did you mean learner.gamma"),
-        ("lerner.gamma=0.9", "did you mean learner"),
-        ("replay.gamma=0.9", "did you mean learner.gamma"),
+        ("learner.gama=0.9", "did you mean 'learner.gamma'"),
+        ("gamma=0.9", "did you mean 'learner.gamma'"),
+        ("lerner.gamma=0.9", "did you mean 'learner'"),
+        ("replay.gamma=0.9", "did you mean 'learner.gamma'"),
         ("learner.gamma", "no '='"),
         ("=3", "names no setting"),
         ("run.device=", "run.device is given no value"),
@@ -76,7 +76,7 @@ def test_a_single_number_is_a_list_of_one() -> None:
         ("run.steps=0", "at least 1"),
         ("run.steps=-5", "at least 1"),
         ("network.dueling=1", "true or false"),
-        ("network.encoder=mlps", "did you mean mlp"),
+        ("network.encoder=mlps", "did you mean 'mlp'"),
         ("network.hidden=[]", "at least one"),
         ("network.hidden=[64, x]", "whole number"),
         ("game.start_levels=[1, 100]", "from 1 to 99"),
@@ -88,8 +88,8 @@ def test_a_single_number_is_a_list_of_one() -> None:
         ("replay.capacity=100", "set at least"),
         ("replay.learning_starts=1e9", "never start"),
         ("learner.gradient_accumulation_steps=1000", "empty"),
-        ("learner.los=c51", "did you mean learner.loss"),
-        ("learner.loss=c52", "did you mean c51"),
+        ("learner.los=c51", "did you mean 'learner.loss'"),
+        ("learner.loss=c52", "did you mean 'c51'"),
         ("replay.death_boost=2", "replay.prioritised=true"),
         ("learner.gradient_steps=10000000000", "from 1 to 100000"),
         ("learner.train_freq=10000000000", "from 1 to 100000"),
@@ -116,7 +116,7 @@ def test_settings_that_exclude_each_other(overrides: tuple[str, ...], words: str
 
 
 def test_bad_files_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="did you mean quick"):
+    with pytest.raises(ConfigError, match="did you mean 'quick'"):
         load_config("quik")
     with pytest.raises(ConfigError, match=r"no configuration file .*nowhere\.yaml"):
         load_config(tmp_path / "nowhere.yaml")
@@ -124,7 +124,7 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
         ("learner: [1", "not valid YAML"),
         ("- a\n- b\n", "sections"),
         ("learner: 5\n", "must hold settings"),
-        ("learner:\n  gama: 1\n", "did you mean learner.gamma"),
+        ("learner:\n  gama: 1\n", "did you mean 'learner.gamma'"),
         ("run:\n  steps: 5\n  steps: 6\n", r"bad\.yaml .*line 3.*'steps' is given twice"),
         ("run:\n  steps: 5\nrun:\n  seed: 6\n", "'run' is given twice"),
         ("run:\n\tsteps: 5\n", "line 2.*indent with spaces"),

@@ -26,12 +26,12 @@ from tempest_agent.demonstrations.prefill import prefill
 from tempest_agent.demonstrations.recorder import SPARE, Recorder
 from tempest_agent.envs.features.layout import NUM_FEATURES, ZAP_LEGAL_FEATURE
 from tempest_agent.errors import UserError
-from tempest_agent.evaluation.games import Games
+from tempest_agent.evaluation.games import EvaluationGames
 from tempest_agent.evaluation.players import find_player
 from tempest_agent.training.trainer import Trainer
 
 NAME = "tempest/random-v0"
-GAMES = Games(episodes=2, seed=3, level=5, max_ticks=900, bonus_life="none")
+GAMES = EvaluationGames(episodes=2, seed=3, level=5, max_ticks=900, bonus_life="none")
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_episodes_come_back_as_codes_and_counts(data_sets: Path) -> None:
 
 
 def test_an_interrupted_game_is_not_kept_and_complete_ones_are(nothing: Path) -> None:
-    games = Games(episodes=2, max_ticks=60)
+    games = EvaluationGames(episodes=2, max_ticks=60)
     recorder = Recorder(find_player("expert"), games, "cut-v0")
     assert not recorder.record(0, lambda ticks: ticks < 10)
     assert not (nothing / "cut-v0").exists()
@@ -139,7 +139,9 @@ def test_the_command_records_and_overwrites_only_when_told_to(nothing: Path) -> 
 
 
 def test_a_data_set_is_compressed_once_it_is_complete(nothing: Path) -> None:
-    recorder = Recorder(find_player("expert"), Games(episodes=1, max_ticks=300), "small-v0")
+    recorder = Recorder(
+        find_player("expert"), EvaluationGames(episodes=1, max_ticks=300), "small-v0"
+    )
     recorder.record(0, lambda ticks: True)
     (file,) = nothing.rglob("*.hdf5")
     size = file.stat().st_size
@@ -157,7 +159,9 @@ def test_a_disk_that_is_nearly_full_keeps_what_there_is(
     nothing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def record(games: int, force: bool, left: int) -> None:
-        recorder = Recorder(find_player("random"), Games(9, max_ticks=60), "full-v0", force)
+        recorder = Recorder(
+            find_player("random"), EvaluationGames(9, max_ticks=60), "full-v0", force
+        )
         with closing(recorder):
             for number in range(games):
                 assert recorder.record(number, lambda ticks: True)
@@ -186,7 +190,7 @@ def read_all(folder: Path) -> dict[str, bytes]:
 def test_an_older_data_set_comes_back_where_the_new_one_cannot_be_made(
     nothing: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = Recorder(find_player("random"), Games(1, max_ticks=60), "old-v0")
+    recorder = Recorder(find_player("random"), EvaluationGames(1, max_ticks=60), "old-v0")
     recorder.record(0, lambda ticks: True)
     before = read_all(nothing)
 
@@ -195,7 +199,9 @@ def test_an_older_data_set_comes_back_where_the_new_one_cannot_be_made(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(minari, "create_dataset_from_buffers", full)
-    recorder = Recorder(find_player("random"), Games(1, max_ticks=60), "old-v0", force=True)
+    recorder = Recorder(
+        find_player("random"), EvaluationGames(1, max_ticks=60), "old-v0", force=True
+    )
     with pytest.raises(OSError, match="No space"):
         recorder.record(0, lambda ticks: True)
     assert read_all(nothing) == before
@@ -368,7 +374,7 @@ def _blank(count: int) -> Rows:
 
 def test_too_few_decisions_are_refused() -> None:
     replay = ReplayBuffer(1000, 20, NUM_FEATURES, n_steps=3, gamma=0.5)
-    with pytest.raises(UserError, match=r"hold 5 decisions.*20 games"):
+    with pytest.raises(UserError, match=r"provide 5 decisions.*20 games"):
         prefill(replay, [made_up(5, 0, [], True)], GameConfig(), 500)
 
 

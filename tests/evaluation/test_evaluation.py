@@ -20,7 +20,7 @@ from tempest_agent.envs.api.tempest_env import TempestEnv
 from tempest_agent.envs.engine.game_step import RUNNING
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.envs.machine.memory import STATE_HIGH_SCORE_CHECK
-from tempest_agent.evaluation.games import Games, Outcomes, joined, play_games, summary
+from tempest_agent.evaluation.games import EvaluationGames, Outcomes, joined, play_games, summary
 from tempest_agent.evaluation.playback import play_ticks
 from tempest_agent.evaluation.players import (
     PlayerChoice,
@@ -71,7 +71,7 @@ def assert_equal(one: Outcomes, other: Outcomes) -> None:
 @pytest.mark.parametrize("name", ["expert", "novice", "random"])
 @pytest.mark.parametrize("delay", [0, 1])
 def test_threads_and_grouping_do_not_change_the_games(name: str, delay: int) -> None:
-    games = Games(episodes=7, seed=3, max_ticks=1500, input_delay=delay)
+    games = EvaluationGames(episodes=7, seed=3, max_ticks=1500, input_delay=delay)
     player = find_player(name)
     alone = play_games(player, games, threads=7)
     assert_equal(play_games(player, games), alone)
@@ -83,20 +83,22 @@ def test_threads_and_grouping_do_not_change_the_games(name: str, delay: int) -> 
 
 def test_the_seed_decides() -> None:
     player = find_player("random")
-    scores = [play_games(player, Games(6, seed)).scores.tolist() for seed in (0, 0, 1, 2)]
+    scores = [play_games(player, EvaluationGames(6, seed)).scores.tolist() for seed in (0, 0, 1, 2)]
     assert scores[0] == scores[1]
     assert len({tuple(each) for each in scores}) == 3
     # Neighbouring seeds share no game.
-    seeds = [{Games(100, seed).game_seed(number) for number in range(100)} for seed in (1, 2)]
+    seeds = [
+        {EvaluationGames(100, seed).game_seed(number) for number in range(100)} for seed in (1, 2)
+    ]
     assert not seeds[0] & seeds[1]
     assert len(seeds[0]) == 100
 
 
 def test_every_game_is_played_to_its_end() -> None:
-    outcomes = play_games(find_player("random"), Games(12))
+    outcomes = play_games(find_player("random"), EvaluationGames(12))
     assert not outcomes.truncated.any()
     np.testing.assert_array_equal(outcomes.deaths.sum(axis=1) >= 3, True)
-    cut = play_games(find_player("random"), Games(12, max_ticks=1000))
+    cut = play_games(find_player("random"), EvaluationGames(12, max_ticks=1000))
     assert cut.truncated.all()
     np.testing.assert_array_equal(cut.ticks, 1000)
     # Cutting changes nothing before the cut.
@@ -107,7 +109,7 @@ def test_every_game_is_played_to_its_end() -> None:
 @pytest.mark.parametrize("frame_skip", [1, 3])
 def test_the_game_to_watch_is_the_game_that_was_scored(name: str, frame_skip: int) -> None:
     player = dataclasses.replace(find_player(name), frame_skip=frame_skip)
-    games = Games(3, seed=5, level=9, max_ticks=2500)
+    games = EvaluationGames(3, seed=5, level=9, max_ticks=2500)
     outcomes = play_games(player, games)
     for number in range(3):
         for ticks, batch in enumerate(play_ticks(player, games, number)):
@@ -119,7 +121,7 @@ def test_the_game_to_watch_is_the_game_that_was_scored(name: str, frame_skip: in
 
 
 def test_the_score_is_that_of_the_environment_whatever_its_reward() -> None:
-    games = Games(1, seed=11, max_ticks=1200)
+    games = EvaluationGames(1, seed=11, max_ticks=1200)
     env = TempestEnv(max_ticks=1200, death_penalty=50.0, action_type="hybrid")
     expert = ScriptedExpert()
     env.reset(seed=games.game_seed(0))
@@ -164,7 +166,7 @@ def test_summary_against_a_hand_computed_case() -> None:
 def test_the_command_prints_every_key_and_nothing_else() -> None:
     figures = evaluate("expert", "--episodes", "5", "--max-ticks", "1500", "--seed", "4")
     assert figures.keys() >= EVAL_KEYS
-    expected = play_games(find_player("expert"), Games(5, 4, max_ticks=1500))
+    expected = play_games(find_player("expert"), EvaluationGames(5, 4, max_ticks=1500))
     assert figures["scores"] == expected.scores.tolist()
     assert figures["checkpoint_sha256"] is None
     assert figures["seed"] == 4
@@ -193,10 +195,10 @@ def test_a_networks_games_do_not_depend_on_their_grouping(encoder: str) -> None:
     torch.manual_seed(5)
     policy = Policy(QNetwork(TEMPEST_LAYOUT, config.network), config)
     player = network_choice(policy, encoder)
-    games = Games(40, seed=2, level=3, max_ticks=700)
+    games = EvaluationGames(16, seed=2, level=33, max_ticks=700)
     alone = play_games(player, games)
     assert_equal(play_games(player, games, threads=3), alone)
-    assert_equal(play_games(player, games, threads=40), alone)
+    assert_equal(play_games(player, games, threads=16), alone)
     assert len(set(alone.ticks.tolist())) > 1
 
 
@@ -207,14 +209,16 @@ def test_a_fault_in_one_thread_ends_the_evaluation_with_its_own_error() -> None:
 
     player = PlayerChoice("broken", lambda numbers, _: Broken(ScriptedExpert(), numbers))
     with pytest.raises(RuntimeError, match="a player that fails"):
-        play_games(player, Games(4), threads=2)
+        play_games(player, EvaluationGames(4), threads=2)
 
 
 def test_moments_of_one_seed_differ_and_those_of_several_seldom_agree() -> None:
     for seed in range(20):
-        games = Games(seed=seed)
+        games = EvaluationGames(seed=seed)
         assert len({games.moment(number) for number in range(1_000)}) == 1_000
-    moments = [Games(seed=seed).moment(number) for seed in range(100) for number in range(100)]
+    moments = [
+        EvaluationGames(seed=seed).moment(number) for seed in range(100) for number in range(100)
+    ]
     # 10,000 of 131,071, drawn at random, would be 9,628 different ones.
     assert len(set(moments)) > 9_500
     assert max(moments) < 2**17 - 1
@@ -230,7 +234,7 @@ def test_games_that_are_complete_are_kept_when_others_are_broken_off(
                 raise error
             return super().act(batch)
 
-    games = Games(12, seed=1, level=60)
+    games = EvaluationGames(12, seed=1, level=60)
     expected = play_games(find_player("random"), games)
     complete: list[Outcomes] = []
     with pytest.raises(type(error)):
@@ -254,7 +258,7 @@ def test_a_repeated_game_counts_once_in_the_interval() -> None:
 
 
 def test_ticks_expected_follow_the_games_that_are_over() -> None:
-    games = Games(10, max_ticks=1_000)
+    games = EvaluationGames(10, max_ticks=1_000)
     assert games.expected_ticks([]) == 10_000
     assert games.expected_ticks([100, 300]) == 2_000
     assert games.expected_ticks([100] * 10) == 1_000
@@ -262,6 +266,6 @@ def test_ticks_expected_follow_the_games_that_are_over() -> None:
 
 def test_progress_counts_finished_games_as_whole() -> None:
     seen: list[int] = []
-    play_games(find_player("random"), Games(3, max_ticks=20_000), on_progress=seen.append)
+    play_games(find_player("random"), EvaluationGames(3, max_ticks=20_000), on_progress=seen.append)
     assert seen == sorted(seen)
     assert 0 < seen[-1] <= 60_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,14 +18,16 @@ from tempest_agent.cli import cli
 from tempest_agent.envs.mame.recorder import write_recording
 from tempest_agent.envs.render.film import FilmWriter
 from tempest_agent.errors import UserError
+from tempest_agent.files.atomic_files import publish
 from tempest_agent.files.own_files import LinkedFileError, open_own
-from tempest_agent.plots.training_curves import save_figure
-from tempest_agent.runs.directory import publish, record_start, write_config
+from tempest_agent.plots.figure_files import save_figure
+from tempest_agent.runs.directory import write_config
 from tempest_agent.runs.lock import RunLock
 from tempest_agent.runs.metrics_log import CsvLog, MetricsLog
+from tempest_agent.runs.provenance import record_start
 from tempest_agent.stability.guard import REMEDY, Event
 from tempest_agent.stability.guard_log import GuardLog
-from tempest_agent.sweep.executor import Command, outputs_of
+from tempest_agent.sweep.executor import Command, start_process
 
 PRECIOUS = "\\chapter{Years of work}"
 
@@ -40,9 +43,8 @@ def film(path: Path) -> None:
 
 
 def command(folder: Path) -> None:
-    with outputs_of(Command((), folder / "out.json", folder / "run.log", folder)) as (out, log):
-        out.write(b"{}")
-        log.write(b"words\n")
+    program = (sys.executable, "-I", "-S", "-c", "print('{}')")
+    start_process(Command(program, folder / "out.json", folder / "run.log", folder)).wait()
 
 
 def append(folder: Path) -> None:

@@ -128,7 +128,7 @@ def test_mistakes_leave_the_old_picture_and_are_named(run: Path, tmp_path: Path)
         ((tmp_path / "nowhere", "--out", out), "is not a run"),
         ((damaged, "--out", out), "cannot be read"),
         ((empty, "--out", out), "no row yet"),
-        ((run, run, "--out", out), "named twice"),
+        ((run, run, "--out", out), "given twice"),
         ((run, "--out", tmp_path / "curves.jpeg2"), "must end in one of"),
     ):
         result = plot(*arguments)

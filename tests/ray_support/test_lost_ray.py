@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from inline_engine import InlineEngine
+from inline_executor import InlineExecutor
 from places import SUPPORT
 from processes import Process, below, eventually
 from ray.cluster_utils import Cluster
@@ -22,19 +22,19 @@ from tempest_agent.training.trainer import Trainer
 pytestmark = pytest.mark.xdist_group("machines")
 
 TRAIN = """
-from tempest_agent import ray_watch
-ray_watch.HEAD_GRACE = 2.0
+from tempest_agent.ray_support import watch
+watch.HEAD_GRACE = 2.0
 from tempest_agent.cli import main
 main()
 """
 SWEEP = """
 import pathlib, sys
 sys.path.insert(0, sys.argv[1])
-from tempest_agent import ray_watch
-ray_watch.HEAD_GRACE = 2.0
+from tempest_agent.ray_support import watch
+watch.HEAD_GRACE = 2.0
 from tempest_agent.errors import UserError
 from tempest_agent.sweep.ray_executor import RayTasks
-from test_sweep_ray import SAVES, Steps
+from ray_steps import SAVES, Steps
 task = Steps(pathlib.Path.cwd(), "runs", SAVES)
 try:
     RayTasks(sys.argv[2]).run([task], lambda: None, lambda *_: sys.exit("the command failed"))
@@ -172,7 +172,7 @@ def test_a_run_saves_says_so_and_can_go_on(killed: Killed) -> None:
     resumed = Trainer.resume(
         killed.run,
         actors={"ray_address": ""},
-        games=lambda config: RemoteGames(config, InlineEngine),
+        games=lambda config: RemoteGames(config, InlineExecutor),
     )
     assert train.last_line.startswith(
         f"tempest-agent: the head of the Ray cluster at {killed.address} has not answered for "

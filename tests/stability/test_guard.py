@@ -14,9 +14,9 @@ from fake_games import SMALL, FakeGames, FakeTeacher
 
 from tempest_agent.config import Config, GuardConfig, load_config
 from tempest_agent.stability.guard import EXHAUSTED, OVER, REMEDY, SYMPTOM, UNDONE, Event, Guard
-from tempest_agent.stability.metric_history import Facts, Series
+from tempest_agent.stability.metric_history import MetricHistory, RunFacts
 from tempest_agent.stability.remedies import Remedies
-from tempest_agent.stability.symptoms import DISEASES, detect
+from tempest_agent.stability.symptoms import SYMPTOMS, detect
 from tempest_agent.training.trainer import Trainer
 
 HEALTHY = {
@@ -27,7 +27,7 @@ HEALTHY = {
     "reward_expert": 0.15, "share_expert": 0.05, "teacher_free_score": 50_000.0,
     "target_age": 150.0, "target_age_max": 300.0,
 }  # fmt: skip
-FACTS = Facts(gamma=0.99, max_grad_norm=10.0, target_age=300.0, free_share=0.125)
+FACTS = RunFacts(gamma=0.99, max_grad_norm=10.0, target_age=300.0, free_share=0.125)
 Change = float | Callable[[int], float]
 
 
@@ -42,13 +42,13 @@ def lines(count: int, **changes: Change) -> list[dict[str, float]]:
     return made
 
 
-def seen(history: Iterable[dict[str, float]], **facts: float) -> dict[str, str]:
-    """What the end of ``history`` shows, by name, in a run with other ``facts``."""
+def seen(rows: Iterable[dict[str, float]], **facts: float) -> dict[str, str]:
+    """What the end of ``rows`` shows, by name, in a run with other ``facts``."""
     guard = GuardConfig()
-    series = Series(guard.window, FACTS.free_share)
-    for line in history:
-        series.add(line)
-    return {name: evidence for name, evidence in detect(series, FACTS._replace(**facts), guard)}
+    history = MetricHistory(guard.window, FACTS.free_share)
+    for row in rows:
+        history.add(row)
+    return {name: evidence for name, evidence in detect(history, FACTS._replace(**facts), guard)}
 
 
 def test_healthy_lines_show_nothing() -> None:
@@ -132,7 +132,7 @@ def test_each_symptom_is_seen_with_its_evidence(
     ],
 )
 def test_what_labels_do_to_values_is_known(settings: list[str], pull: float) -> None:
-    assert Facts.of(load_config(None, settings)).label_pull == pytest.approx(pull, abs=1e-3)
+    assert RunFacts.of(load_config(None, settings)).label_pull == pytest.approx(pull, abs=1e-3)
 
 
 def test_what_labels_do_to_values_is_no_symptom() -> None:
@@ -256,7 +256,7 @@ def test_a_target_that_never_moves_in_the_whole_run_is_seen() -> None:
     never: dict[str, Change] = {
         name: lambda i: 1000.0 * (i + 1) for name in ("target_age", "target_age_max")
     }
-    facts = Facts.of(load_config(None, ["learner.target_update_interval=1_000_000"]))
+    facts = RunFacts.of(load_config(None, ["learner.target_update_interval=1_000_000"]))
     assert facts.updates == pytest.approx((3_000_000 - 10_000) / 128)
     found = seen(lines(1, **never), target_age=facts.target_age, updates=facts.updates)
     assert found == {
@@ -268,12 +268,12 @@ def test_a_target_that_never_moves_in_the_whole_run_is_seen() -> None:
 
 
 def test_bins_that_are_wider_than_all_returns_are_seen() -> None:
-    facts = Facts.of(load_config(None, ["learner.loss=c51", "learner.target_clip=100"]))
+    facts = RunFacts.of(load_config(None, ["learner.loss=c51", "learner.target_clip=100"]))
     assert facts.bin_width == pytest.approx(4.0)
     tiny = lines(1, return_bound=3.0, q_max=2.0, q_min=0.0, target_max=2.0, q_mean=1.0)
     assert "4 wide, and no return exceeds 3" in seen(tiny, bin_width=4.0)["coarse_bins"]
     assert seen(lines(1), bin_width=4.0) == {}
-    assert Facts.of(load_config(None)).bin_width == 0.0
+    assert RunFacts.of(load_config(None)).bin_width == 0.0
 
 
 def test_early_scores_of_few_games_are_no_evidence() -> None:
@@ -332,7 +332,7 @@ def test_going_back_is_counted_and_slows_down() -> None:
     assert made.apply("rollback", 1.0) is None  # Nowhere to go back to.
     made.restore = lambda: 4_000
     assert made.apply("rollback", 1.0) == (
-        "networks of decision 4,000 again, learning rate times 0.5"
+        "rolled back to the networks of step 4,000, learning rate times 0.5"
     )
     made.apply("rollback", 1.0)
     assert (made.rollbacks, made.learning_rate) == (2, 0.25)
@@ -401,8 +401,8 @@ def test_a_guard_that_is_off_only_tells() -> None:
 
 
 def test_every_ladder_names_remedies_that_exist() -> None:
-    for disease in DISEASES.values():
-        for name in disease.remedies:
+    for spec in SYMPTOMS.values():
+        for name in spec.remedies:
             remedies().apply(name, 1.0)
 
 
@@ -415,21 +415,6 @@ def test_the_state_goes_on_exactly() -> None:
     events += [second.observe(line) for line in history[20:]]
     assert events == expected
     assert second.figures() == whole.figures()
-
-
-def test_a_state_whose_levels_begin_at_zero_is_measured_anew() -> None:
-    guard, resumed = guard_with(), guard_with()
-    for line in played([0.0] * 12, -6.0, 1.0):
-        guard.observe(line)
-    state = guard.state_dict()
-    earlier = {"best_agent_reward": 0.0, "best_score": 0.0}
-    kept = {"lines", "best_reward"}
-    state["series"] = {k: v for k, v in state["series"].items() if k in kept} | earlier
-    resumed.load_state_dict(state)
-    assert math.isnan(resumed.series.score.best)
-    assert [
-        event for line in played([0.0] * 30, -6.0, 1.0)[12:] for event in resumed.observe(line)
-    ] == []
 
 
 UNSTABLE = (

@@ -45,7 +45,7 @@ def falls_ill(trainer: Trainer, at: int) -> list[int]:
     assert roll_back is not None
 
     def observe(figures: Mapping[str, float]) -> list[Event]:
-        guard.series.add({k: v for k, v in figures.items() if not k.endswith(SPEED)})
+        guard.history.add({k: v for k, v in figures.items() if not k.endswith(SPEED)})
         if figures["steps"] == at:
             went.append(roll_back() or 0)
         return []

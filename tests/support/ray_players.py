@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tempest_agent.actors.messages import Chunk, Order, Part
+from tempest_agent.actors.messages import ActorShare, Chunk, Order
 from tempest_agent.actors.snapshot import Snapshot
 
 
 class HonestPlayer:
     """Counts its steps, checks the weights at every order, and says where it runs."""
 
-    def __init__(self, part: Part, games: int = 2, row_bytes: int = 8) -> None:
+    def __init__(self, part: ActorShare, games: int = 2, row_bytes: int = 8) -> None:
         import ray
 
         self.part, self.games, self.row_bytes = part, games, row_bytes
@@ -50,7 +50,7 @@ class FaultyPlayer(HonestPlayer):
     ``folder``: files ``takenN`` appear there once the answers to orders N have been taken.
     """
 
-    def __init__(self, folder: str, part: Part) -> None:
+    def __init__(self, folder: str, part: ActorShare) -> None:
         super().__init__(part)
         self.folder = Path(folder)
 
@@ -79,5 +79,5 @@ class SlowPlayer(HonestPlayer):
 
 
 class UnbuildablePlayer(HonestPlayer):
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: ActorShare) -> None:
         raise FileNotFoundError("no such cabinet")

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import ray
 import ray_players
-from fake_engine import snapshot
+from fake_executor import snapshot
 
-from tempest_agent.actors.messages import Order, Part
+from tempest_agent.actors.messages import ActorShare, Order
 from tempest_agent.actors.pool import ActorPool, Round
-from tempest_agent.actors.ray_executor import RayEngine
+from tempest_agent.actors.ray_executor import RayExecutor
 
 # The actors cannot import what lies in this folder.
 ray.cloudpickle.register_pickle_by_value(ray_players)
@@ -19,12 +19,12 @@ ray.cloudpickle.register_pickle_by_value(ray_players)
 STORE = 100 * 2**20
 
 
-def make_order(part: Part) -> Order:
+def make_order(part: ActorShare) -> Order:
     return Order(steps=3)
 
 
 def pool_of(player: Any, actors: int = 2, **others: Any) -> ActorPool:
-    pool = ActorPool(RayEngine(player, store_bytes=STORE), actors, **others)
+    pool = ActorPool(RayExecutor(player, store_bytes=STORE), actors, **others)
     pool.publish(snapshot(1))
     return pool
 

@@ -15,7 +15,7 @@ def is_watched():
             words = file.read_text(errors="replace").split("\\0")
         except OSError:
             continue
-        if any(word.endswith("end_with.py") for word in words) and str(os.getpid()) in words:
+        if any(word.endswith("parent_watch.py") for word in words) and str(os.getpid()) in words:
             return True
     return False
 def wait_for_the_watcher():

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
-from inline_engine import InlineEngine
+from inline_executor import InlineExecutor
 
 from tempest_agent.actors.games_player import GamesPlayer
-from tempest_agent.actors.messages import Chunk, Order, Part
+from tempest_agent.actors.messages import ActorShare, Chunk, Order
 from tempest_agent.actors.remote_games import RemoteGames
 from tempest_agent.actors.snapshot import Snapshot
 from tempest_agent.agent.replay.buffer import TRUNCATED
@@ -37,7 +37,7 @@ def fake(actors: int, *overrides: str) -> Config:
     return load_config(None, [*SMALL, "run.steps=1600", f"actors.count={actors}", *overrides])
 
 
-def fake_player(config: Config, part: Part) -> GamesPlayer:
+def fake_player(config: Config, part: ActorShare) -> GamesPlayer:
     games = len(range(config.run.num_envs)[part.actor :: part.actors])
     seed = 100 * part.incarnation + part.actor
     return GamesPlayer(config, part, FakeGames(games, seed), FakeTeacher())
@@ -53,7 +53,7 @@ class FailsOnce(GamesPlayer):
         return chunk
 
 
-def failing_player(config: Config, part: Part) -> GamesPlayer:
+def failing_player(config: Config, part: ActorShare) -> GamesPlayer:
     games = len(range(config.run.num_envs)[part.actor :: part.actors])
     seed = 100 * part.incarnation + part.actor
     return FailsOnce(config, part, FakeGames(games, seed), FakeTeacher())
@@ -61,7 +61,7 @@ def failing_player(config: Config, part: Part) -> GamesPlayer:
 
 def games_of(config: Config, make_player: object = fake_player) -> RemoteGames:
     player = partial(make_player, config)  # type: ignore[arg-type]
-    return RemoteGames(config, InlineEngine, player, FakeGames.layout)
+    return RemoteGames(config, InlineExecutor, player, FakeGames.layout)
 
 
 class Run:
@@ -94,7 +94,7 @@ class Run:
 
 
 def inline(config: Config, folder: Path) -> Trainer:
-    return Trainer(config, folder, games=RemoteGames(config, InlineEngine))
+    return Trainer(config, folder, games=RemoteGames(config, InlineExecutor))
 
 
 def joined(run: Run) -> list[tuple[int, int]]:

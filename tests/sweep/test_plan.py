@@ -74,9 +74,9 @@ def test_mistakes_in_the_text_of_a_variant(text: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("name", "changes", "words"),
     [
-        ("a", {"learner.gama": 0.9}, "variant 'a': .*did you mean learner.gamma"),
-        ("a", {"gamma": 0.9}, "did you mean learner.gamma"),
-        ("a", {"learner.loss": "c52"}, "did you mean c51"),
+        ("a", {"learner.gama": 0.9}, "variant 'a': .*did you mean 'learner.gamma'"),
+        ("a", {"gamma": 0.9}, "did you mean 'learner.gamma'"),
+        ("a", {"learner.loss": "c52"}, "did you mean 'c51'"),
         ("a", {"learner.gamma": BASE.learner.gamma}, "changes nothing"),
         ("a", {}, "changes nothing"),
         ("a", {"run.seed": 5}, "same seeds"),

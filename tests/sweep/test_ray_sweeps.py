@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,8 +18,8 @@ from ray_steps import BEGIN, SAVES, Steps
 
 from tempest_agent.cli import cli
 from tempest_agent.errors import UserError
-from tempest_agent.ray_support.cluster import connect
 from tempest_agent.sweep import ray_executor as ray_tasks
+from tempest_agent.sweep import runs
 from tempest_agent.sweep.executor import Command, Task
 from tempest_agent.sweep.parent_watch import release, watch_over
 from tempest_agent.sweep.ray_executor import RayTasks
@@ -40,17 +39,6 @@ else:
 """
 
 
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[None]:
-    """One that the engines of this module find, and leave as it is."""
-    # On a busy machine Ray's workers would else wait for everybody else.
-    os.environ.update({"RAY_worker_niceness": "0"})
-    ray = ray_tasks.import_ray()
-    connect(ray, "local", ray_tasks.STORE_BYTES)
-    yield
-    ray.shutdown()
-
-
 def run(*tasks: Task) -> list[tuple[str, int]]:
     """Run them to their end; those that failed."""
     failures: list[tuple[str, int]] = []
@@ -58,7 +46,7 @@ def run(*tasks: Task) -> list[tuple[str, int]]:
     return failures
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_commands_in_order_a_failure_and_a_lost_worker(tmp_path: Path) -> None:
     two = Steps(tmp_path, "two", "print(1)", "import os; print(open('two.0').read() + '2')")
     bad = Steps(tmp_path, "bad", "import sys; print('half'); sys.exit('no such machine')", "0")
@@ -77,7 +65,7 @@ def test_commands_in_order_a_failure_and_a_lost_worker(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_ctrl_c_lets_commands_save_and_leaves_nothing(tmp_path: Path) -> None:
     def interrupt() -> None:
         try:
@@ -94,7 +82,7 @@ def test_ctrl_c_lets_commands_save_and_leaves_nothing(tmp_path: Path) -> None:
     assert {path.name for path in tmp_path.iterdir()} == {"began", "saved", "runs.log"}
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_what_no_machine_has_is_said_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -109,7 +97,7 @@ def test_what_no_machine_has_is_said_once(
     assert "run.threads" in record.message
 
 
-@pytest.mark.usefixtures("cluster")
+@pytest.mark.usefixtures("shared_ray")
 def test_a_machine_that_does_not_see_the_folder_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,10 +149,20 @@ def test_a_command_can_be_cancelled_in_the_background(tmp_path: Path) -> None:
         signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.timeout(600)  # Where nothing is compiled yet and the machine is busy.
-@pytest.mark.usefixtures("cluster")
+PRETENDS = """
+import json, sys
+json.dump({
+    "checkpoint": "step_640.pt", "updates": 5, "seconds": 1.0,
+    "scores": [100, 200], "deaths_per_1000_ticks": 1.0,
+} | {"command": sys.argv[1]}, sys.stdout)
+"""
+"""Prints what both commands of a run would print, in an instant."""
+
+
+@pytest.mark.usefixtures("shared_ray")
 def test_a_sweep_on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(runs, "_PROGRAM", (sys.executable, "-c", PRETENDS))
     arguments = [
         "sweep", "smoke", "--seeds", "1", "--variant", "low:learner.gamma=0.9", "--steps", "640",
         "--episodes", "2", "--max-ticks", "100", "--out", "out", "--ray-address", "local",
@@ -173,7 +171,11 @@ def test_a_sweep_on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert result.exit_code == 0, result.output
     figures = json.loads(result.stdout)
     assert [row["name"] for row in figures["variants"]] == ["base", "low"]
-    assert all(len(row["scores"][0]) == 2 for row in figures["variants"])
+    assert all(row["scores"] == [[100, 200]] for row in figures["variants"])
+    for name in ("base", "low"):
+        for command in ("train", "eval"):
+            printed = json.loads(Path(f"out/{name}/seed1.{command}.json").read_text())
+            assert printed["command"] == command
     assert Path("out/plot.png").stat().st_size > 1_000
     assert not list(Path("out").glob(".seen*"))
     again = CliRunner().invoke(cli, arguments)

@@ -10,7 +10,8 @@ import pytest
 from places import ROOT
 
 from tempest_agent.config import load_config
-from tempest_agent.plots.sweep import draw, plot
+from tempest_agent.plots.figure_files import save_figure
+from tempest_agent.plots.sweep import sweep_figure
 from tempest_agent.sweep.plan import Plan, load_variants, make_plan
 from tempest_agent.sweep.report import markdown, table, title
 
@@ -76,9 +77,9 @@ def test_without_the_base_nothing_is_compared(plan: Plan) -> None:
 
 
 def test_the_picture_grows_with_the_variants(figures: dict[str, Any], tmp_path: Path) -> None:
-    plot(figures, title(figures), tmp_path / "two.png")
+    save_figure(sweep_figure(figures, title(figures)), tmp_path / "two.png")
     figures["variants"] *= 5
-    plot(figures, title(figures), tmp_path / "ten.png")
+    save_figure(sweep_figure(figures, title(figures)), tmp_path / "ten.png")
     two, ten = (cv2.imread(str(tmp_path / f"{name}.png")) for name in ("two", "ten"))
     assert two is not None
     assert ten is not None
@@ -90,7 +91,7 @@ def test_the_picture_grows_with_the_variants(figures: dict[str, Any], tmp_path: 
 def test_the_picture_shows_scores_and_improvement_with_their_intervals(
     figures: dict[str, Any],
 ) -> None:
-    scores, better = draw(figures, "title").axes
+    scores, better = sweep_figure(figures, "title").axes
 
     def lines(axes: Any) -> list[tuple[list[float], list[float]]]:
         drawn = (line.get_data() for line in axes.lines)

@@ -87,7 +87,8 @@ DRIVER = """
 import os, pathlib, signal, sys
 sys.path.insert(0, sys.argv[1])
 from processes import below
-from test_sweep_runs import SAVES, WAITS, LocalProcesses, Scripts
+from local_sweeps import SAVES, WAITS, Scripts
+from tempest_agent.sweep.executor import LocalProcesses
 tasks = [Scripts(name, pathlib.Path.cwd(), [text]) for name, text in (("a", SAVES), ("b", WAITS))]
 def watch():
     if all(pathlib.Path(f"{name}0.out.part").read_text() == "begun\\n" for name in "ab"):

@@ -14,7 +14,8 @@ from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
 from tempest_agent.errors import UserError
-from tempest_agent.plots.study import draw
+from tempest_agent.plots.figure_files import save_figure
+from tempest_agent.plots.study import study_figure
 from tempest_agent.sweep.stability_study import (
     BARE,
     RESCUE,
@@ -64,8 +65,8 @@ def test_a_study_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
     json.dumps(both, allow_nan=False)
     # Its checkpoints are not offered as the newest agent.
     assert not (tmp_path / "checkpoints/latest.pt").exists()
-    picture = draw(folder, both["runs"], tmp_path / "figure.png")
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    save_figure(study_figure(folder, both["runs"]), tmp_path / "figure.png")
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
     with pytest.raises(UserError, match="another study"):
         run_study(folder, 1_000, 6, said.append, two)
     with pytest.raises(UserError, match="not empty"):

@@ -17,9 +17,11 @@ from tempest_agent.agent.checkpoints.checkpoint_files import (
     write_checkpoint,
     write_replay,
 )
-from tempest_agent.runs.directory import find_run, publish, record_start, write_config
+from tempest_agent.files.atomic_files import publish
+from tempest_agent.runs.directory import find_run, write_config
 from tempest_agent.runs.lock import RunLock
 from tempest_agent.runs.metrics_log import MetricsLog
+from tempest_agent.runs.provenance import record_start
 from tempest_agent.stability.guard import REMEDY, Event
 from tempest_agent.stability.guard_log import GuardLog
 from tempest_agent.training import going_back

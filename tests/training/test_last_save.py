@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from fake_games import FakeGames, FakeTeacher
-from inline_engine import InlineEngine
+from inline_executor import InlineExecutor
 from remote_runs import Run, fake, fake_player, games_of, joined
 
 from tempest_agent.actors import remote_games as games_module
@@ -39,7 +39,7 @@ WAYS = {
 """What becomes of actors, and how the reason begins that the user is told."""
 
 
-class Fails(InlineEngine):
+class Fails(InlineExecutor):
     """After ``answers`` answers nobody plays any more, in one of ``WAYS``."""
 
     def __init__(self, make_player: MakePlayer, way: str, answers: int) -> None:
@@ -222,9 +222,9 @@ def test_the_command_says_it_in_one_line_and_goes_on(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    def by(make_engine: Callable[[MakePlayer], InlineEngine]) -> None:
+    def by(make_executor: Callable[[MakePlayer], InlineExecutor]) -> None:
         def remote(config: Config) -> RemoteGames:
-            return RemoteGames(config, make_engine)
+            return RemoteGames(config, make_executor)
 
         for module in (run_start, training):  # Where runs start, and where they are resumed.
             monkeypatch.setattr(module, "remote_games", remote)
@@ -241,6 +241,6 @@ def test_the_command_says_it_in_one_line_and_goes_on(
     assert last.endswith(f"; saved {saved}; go on with: tempest-agent train --resume run")
     assert "fault of tempest-agent" not in result.stderr
     assert Path("checkpoints/latest.pt").read_bytes() == Path(saved).read_bytes()
-    by(InlineEngine)
+    by(InlineExecutor)
     result = CliRunner().invoke(cli, ["train", "--resume", "run", "--json"])
     assert result.exit_code == 0, result.stderr

@@ -71,7 +71,7 @@ def test_a_run_without_a_checkpoint_is_restarted_and_is_the_same(
     run = tmp_path / "run"
     killed(run, at, monkeypatch)
     assert (run / "metrics.csv").exists() == (at == "playing")
-    with pytest.raises(UserError, match=f"holds another run: go on with it by --resume {run}"):
+    with pytest.raises(UserError, match=f"holds another run: continue it with --resume {run}"):
         Session.new(settings(), run, 0, publishes=False)
     resume(run)
     assert f"{run} has no checkpoint: restarting it from its config.yaml" in caplog.text

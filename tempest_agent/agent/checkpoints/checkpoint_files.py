@@ -24,19 +24,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tempest_agent.envs.archives import ArchiveError, read_arrays
-from tempest_agent.errors import UserError, one_line, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError, one_line
+from tempest_agent.files.atomic_files import remove_leftovers, replacing, set_aside
 from tempest_agent.files.system_errors import machine_failure
-from tempest_agent.runs.directory import (
-    CHECKPOINT_FILES,
-    checkpoint_step,
-    remove_leftovers,
-    replacing,
-    set_aside,
-)
+from tempest_agent.runs.file_names import CHECKPOINT_FILES, checkpoint_step
 
 from .checkpoint_archive import ForeignFileError, in_memory, load_plain, no_checkpoint
-from .checkpoint_schema import MisfitError, check_content
+from .checkpoint_schema import check_content
 from .file_kinds import kind_of
+from .schema_checks import MisfitError
 
 FORMAT = "tempest-agent checkpoint"
 SCHEMA = 1

@@ -12,8 +12,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tempest_agent.errors import UserError, one_line
+from tempest_agent.files.atomic_files import publish
 from tempest_agent.files.system_errors import machine_failure
-from tempest_agent.runs.directory import publish
 
 from .checkpoint_files import (
     DamagedCheckpointError,

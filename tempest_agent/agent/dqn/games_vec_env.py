@@ -19,7 +19,7 @@ from tempest_agent.agent.games.interface import Games, Step
 from tempest_agent.agent.games.spaces import action_space, observation_space
 from tempest_agent.agent.networks.actions import SPINNER_COUNTS
 from tempest_agent.envs.api.episode_statistics import EpisodeStatistics
-from tempest_agent.errors import shown
+from tempest_agent.envs.messages import shown
 
 
 def from_box(actions: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:

@@ -28,7 +28,8 @@ from tempest_agent.agent.games.spaces import spaces_from, spaces_to
 from tempest_agent.agent.inference.greedy import choose
 from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.config import Config, to_dict
-from tempest_agent.errors import UserError, shown, unknown_name
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError, unknown_name
 
 
 class HybridPolicy(BasePolicy):

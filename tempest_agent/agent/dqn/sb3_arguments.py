@@ -20,7 +20,8 @@ from tempest_agent.agent.curriculum.schedules import Table
 from tempest_agent.agent.games.interface import Labeller
 from tempest_agent.config import Config, ConfigError, NetworkConfig, from_dict, load_config
 from tempest_agent.envs.checks import check_number, check_whole, is_whole
-from tempest_agent.errors import UserError, one_line, shown, unknown_name
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError, one_line, unknown_name
 
 KEYS = {
     "buffer_size": ("replay", "capacity"),

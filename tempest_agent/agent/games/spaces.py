@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium import spaces
 
 from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.errors import shown
+from tempest_agent.envs.messages import shown
 
 
 def spaces_to(observation: spaces.Space[Any], action: spaces.Space[Any]) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from tempest_agent.errors import UserError, one_line, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError, one_line
 
 from .learner import Learner
 

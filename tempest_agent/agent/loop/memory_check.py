@@ -11,7 +11,8 @@ from tempest_agent.envs.engine.saved_states import SAVED_SIZE
 from tempest_agent.envs.features.layout import NUM_FEATURES
 from tempest_agent.envs.free_memory import too_large
 from tempest_agent.envs.machine.inputs import BUTTON_PAIRS
-from tempest_agent.errors import UserError, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError
 
 BYTES_PER_PARAMETER = 6 * 4
 """Online, target and averaged weights, their gradient, and both moments of Adam, in float32."""

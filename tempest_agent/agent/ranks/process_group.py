@@ -31,7 +31,8 @@ from torch import Tensor, nn
 from tempest_agent.agent.checkpoints.checkpoint_files import pack
 from tempest_agent.agent.replicas import ALONE, Number, Replicas, Value
 from tempest_agent.config import Config, from_dict
-from tempest_agent.errors import UserError, one_line, shown
+from tempest_agent.envs.messages import shown
+from tempest_agent.errors import UserError, one_line
 
 TIMEOUT = 600.0
 """Seconds that a rank waits for the others: the first may have checkpoints to write and games to

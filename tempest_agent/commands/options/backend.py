@@ -31,21 +31,21 @@ _ROM_OPTIONS = (
     click.option(
         "--random-bytes",
         type=click.Choice(["machine", "simulator"]),
-        help="Where the real game's chance comes from: its own chips, or the simulator's stream.  "
+        help="Source of the real game's random bytes: its own chips, or the simulator's stream.  "
         "[default: machine]",
     ),
 )
 
 
 def rom_options(command: F) -> F:
-    """Add the options of the real machine, which ``command`` passes on to ``machine_from``."""
+    """Add the options of the real machine to ``command``, as keywords for ``machine_from``."""
     for option in reversed(_ROM_OPTIONS):
         command = option(command)
     return command
 
 
 def backend_option(command: F) -> F:
-    """Add ``--backend`` and the options of the real machine."""
+    """Add the option ``--backend`` and the options of the real machine."""
     option = click.option(
         "--backend",
         type=click.Choice(["sim", "mame"]),
@@ -65,10 +65,10 @@ def machine_from(
     *,
     window: bool = False,
 ) -> MameOptions | None:
-    """Return the machine that a command's options ask for; ``None`` for the simulator.
+    """Return the options of the requested machine; None for the simulator.
 
-    Raises ``UserError`` for options that do not belong together, and if there is no MAME or no ROM
-    set that it can play.
+    Raises ``UserError`` for options that contradict each other, and if MAME or a usable ROM set is
+    missing.
     """
     from tempest_agent.envs.mame.mame_options import MameOptions
 
@@ -96,7 +96,7 @@ def machine_from(
 
 
 def introduce_machine(machine: MameOptions) -> None:
-    """Print the ROM set that is played."""
+    """Print which ROM set is played."""
     from tempest_agent.envs.mame.mame_options import ROM_SETS
 
     name = str(machine.rom_set)

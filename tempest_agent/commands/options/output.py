@@ -1,4 +1,4 @@
-"""How the measuring commands print: one JSON object on stdout, or a table."""
+"""Print results: one JSON object on stdout, or a table."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import Any, TypeVar
 
 import click
 
+EXIT_INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C has stopped after saving."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def json_option(command: F) -> F:
-    """The flag ``--json``, given to ``command`` as ``as_json``."""
+    """Add the flag ``--json`` to ``command``, as ``as_json``."""
     option = click.option(
         "--json", "as_json", is_flag=True, help="Print one JSON object on stdout, nothing else."
     )
@@ -23,7 +26,7 @@ def json_option(command: F) -> F:
 
 @contextmanager
 def only_results_on_stdout() -> Iterator[None]:
-    """Whatever libraries print inside goes to stderr."""
+    """Redirect to stderr what libraries print inside."""
     stdout, sys.stdout = sys.stdout, sys.stderr
     try:
         yield
@@ -32,12 +35,12 @@ def only_results_on_stdout() -> Iterator[None]:
 
 
 def print_json(result: Mapping[str, Any]) -> None:
-    """Print ``result`` as one line; NaN and infinity are faults, not JSON."""
+    """Print ``result`` as one line; NaN and infinity, which are not JSON, raise."""
     click.echo(json.dumps(result, allow_nan=False))
 
 
 def print_table(rows: Iterable[tuple[str, str]], title: str) -> None:
-    """Print ``title`` and below it the rows, names and texts in two columns."""
+    """Print ``title`` and the rows, names and texts in two columns."""
     lines = list(rows)
     width = max((len(name) for name, _ in lines), default=0)
     click.echo(title)
@@ -46,7 +49,7 @@ def print_table(rows: Iterable[tuple[str, str]], title: str) -> None:
 
 
 def print_columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print ``rows`` below ``header``: the first column to the left, the others to the right."""
+    """Print ``rows`` below ``header``, the first column left-aligned, the others right-aligned."""
     table = [header, *rows]
     widths = [max(len(row[at]) for row in table) for at in range(len(header))]
     for row in table:

@@ -1,4 +1,4 @@
-"""Parameters that several commands take, checked before anything is played."""
+"""Parameter types and options shared by commands, checked before anything is played."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tempest_agent.errors import shown
+from tempest_agent.config import LARGEST
+from tempest_agent.envs.messages import shown
 
 if TYPE_CHECKING:
     _ParamType = click.ParamType[int | str]
@@ -17,12 +18,9 @@ if TYPE_CHECKING:
 else:  # Not generic in older versions of click.
     _ParamType = _LevelsType = _PathType = click.ParamType
 
-LARGEST_COUNT = 2**62 - 1
-"""Sums of two such numbers still fit 64 bits."""
-
 
 class WholeNumber(click.IntRange):
-    """A whole number, also written as 3_000_000 or 3e6 (as in configuration files)."""
+    """A whole number, also as 3_000_000 or 3e6 (as in configuration files)."""
 
     name = "integer"
 
@@ -45,13 +43,13 @@ class Count(WholeNumber):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         number = super().convert(value, param, ctx)
-        if number > LARGEST_COUNT:
-            self.fail(f"{number} is too large: at most {LARGEST_COUNT}", param, ctx)
+        if number > LARGEST:
+            self.fail(f"{number} is too large: at most {LARGEST}", param, ctx)
         return number
 
 
 class PathName(_PathType):
-    """The name of a file or folder.  An empty one would mean the current folder."""
+    """The path of a file or folder; an empty one, which would be the current folder, is refused."""
 
     name = "path"
 
@@ -69,7 +67,7 @@ COUNT = Count()
 
 
 class LevelList(_LevelsType):
-    """Levels to start from, one or more with commas between, each once."""
+    """Start levels, one or more separated by commas, each once."""
 
     name = "levels"
 
@@ -89,7 +87,7 @@ class LevelList(_LevelsType):
 
 
 class BonusLife(_ParamType):
-    """``none``, or the points between bonus lives as the machine's switches offer them."""
+    """``none``, or the points between bonus lives that the machine's switches offer."""
 
     name = "points"
     POINTS = tuple(range(10_000, 80_000, 10_000))
@@ -110,7 +108,7 @@ class BonusLife(_ParamType):
 
 
 PLAYERS = "CHECKPOINT|latest|champion|expert|planner|novice|novice-strong|random"
-"""How ``--help`` shows the argument that names a player."""
+"""The argument that names a player in ``--help``."""
 
 seed_option = click.option(
     "--seed", type=SEED, default=0, show_default=True, help="Seed of the games."
@@ -123,7 +121,7 @@ max_ticks_option = click.option(
     type=COUNT,
     default=30_000,
     show_default=True,
-    help="Ticks after which a game is cut (27.34 a second).",
+    help="Ticks after which a game is truncated (27.34 per second).",
 )
 input_delay_option = click.option(
     "--input-delay",

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -324,33 +322,33 @@ def test_a_checkpoint_that_does_not_fit_says_why(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-_WRITER = """
-import sys, torch
+_KILLED = """
+import os, signal, sys, time, torch
 from pathlib import Path
 from tempest_agent.agent.checkpoints.checkpoint_files import write_checkpoint
-path = Path(sys.argv[1])
-step = 0
-while True:
-    write_checkpoint(path, {"step": step, "big": torch.full((100_000,), float(step))})
-    print(step, flush=True)
-    step += 1
+torch.set_num_threads(1)
+for number, delay in enumerate(map(float, sys.argv[2:])):
+    reading, writing = os.pipe()
+    path, step = Path(sys.argv[1], f"step_{number}.pt"), 0
+    writer = os.fork()
+    while writer == 0:
+        write_checkpoint(path, {"step": step, "big": torch.full((100_000,), float(step))})
+        os.write(writing, b".")
+        step += 1
+    for _ in range(3):
+        os.read(reading, 1)
+    time.sleep(delay)
+    os.kill(writer, signal.SIGKILL)
+    os.waitpid(writer, 0)
 """
+"""Forks writers of checkpoints, each killed a while after its third one."""
 
 
 def test_a_kill_while_writing_leaves_a_whole_file(tmp_path: Path) -> None:
-    path = tmp_path / "latest.pt"
-    for delay in (0.0, 0.002, 0.004, 0.007):
-        process = subprocess.Popen(
-            [sys.executable, "-c", _WRITER, str(path)], stdout=subprocess.PIPE, text=True
-        )
-        assert process.stdout is not None
-        for _ in range(3):
-            process.stdout.readline()
-        time.sleep(delay)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        process.stdout.close()
-        content = read_checkpoint(path)
+    delays = ("0", "0.002", "0.004", "0.007")
+    subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path), *delays], check=True)
+    for number in range(len(delays)):
+        content = read_checkpoint(tmp_path / f"step_{number}.pt")
         assert torch.equal(content["big"], torch.full((100_000,), float(content["step"])))
 
 

@@ -32,8 +32,9 @@ from tempest_agent.agent.checkpoints.checkpoint_files import (
     read_replay,
     write_replay,
 )
-from tempest_agent.agent.checkpoints.checkpoint_schema import RUN, MisfitError, check_content
+from tempest_agent.agent.checkpoints.checkpoint_schema import RUN, check_content
 from tempest_agent.agent.checkpoints.policy import load_policy
+from tempest_agent.agent.checkpoints.schema_checks import MisfitError
 from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
@@ -42,7 +43,7 @@ from tempest_agent.demonstrations.recorder import Recorder
 from tempest_agent.envs.archives import ArchiveError, read_arrays
 from tempest_agent.envs.recordings.recording import MOST_TICKS, RecordingError, load_recording
 from tempest_agent.errors import UserError
-from tempest_agent.evaluation.games import Games
+from tempest_agent.evaluation.games import EvaluationGames
 from tempest_agent.evaluation.players import find_player
 from tempest_agent.training.trainer import Trainer
 
@@ -462,7 +463,7 @@ def test_a_replay_of_another_shape_changes_nothing(tmp_path: Path, content: dict
 @pytest.fixture
 def data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    recorder = Recorder(find_player("random"), Games(1, max_ticks=60), "foreign-v0")
+    recorder = Recorder(find_player("random"), EvaluationGames(1, max_ticks=60), "foreign-v0")
     assert recorder.record(0, lambda _ticks: True)
     recorder.close()
     return tmp_path / "foreign-v0" / "data"

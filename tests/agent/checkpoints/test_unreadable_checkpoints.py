@@ -28,8 +28,9 @@ from tempest_agent.agent.checkpoints.run_checkpoints import read_good
 from tempest_agent.cli import cli
 from tempest_agent.config import load_config
 from tempest_agent.errors import UserError
+from tempest_agent.files.atomic_files import set_aside
 from tempest_agent.files.system_errors import machine_failure
-from tempest_agent.runs.directory import record_start, set_aside
+from tempest_agent.runs.provenance import record_start
 from tempest_agent.training.trainer import Trainer
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
 from hybrid_bandit import LAYOUT, random_batch
-from inline_engine import InlineEngine
+from inline_executor import InlineExecutor
 from places import ROOT
 
 from tempest_agent.actors.remote_games import RemoteGames
@@ -46,9 +46,9 @@ def test_the_page_is_written_from_the_catalogue() -> None:
 
 
 def test_every_figure_has_one_sentence_and_a_healthy_range() -> None:
-    names = [figure.name for figure in metrics_catalogue.FIGURES]
+    names = [figure.name for figure in metrics_catalogue.METRICS]
     assert len(set(names)) == len(names)
-    for figure in metrics_catalogue.FIGURES:
+    for figure in metrics_catalogue.METRICS:
         assert figure.meaning[0].isupper(), figure.name
         assert figure.meaning.endswith("."), figure.name
         assert len(figure.healthy) > 3, figure.name
@@ -63,7 +63,7 @@ def test_what_is_logged_is_what_is_documented(tmp_path: Path) -> None:
     lines: list[dict[str, float]] = []
     Trainer(config, tmp_path, on_metrics=lines.append).run()
     config = apply_overrides(config, ["run.steps=1000", "actors.count=2"])
-    games = RemoteGames(config, InlineEngine)
+    games = RemoteGames(config, InlineExecutor)
     Trainer(config, tmp_path / "actors", on_metrics=lines.append, games=games).run()
     with_actors = lines.pop()
     logged = {name for line in [*lines, with_actors] for name in line}

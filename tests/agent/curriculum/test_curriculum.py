@@ -314,7 +314,7 @@ def test_new_games_begin_on_the_levels_they_are_given() -> None:
         (["game.level_curriculum=deaths", "game.backend=mame"], "simulator alone"),
         (["exploration.epsilon_floor=0.6", "exploration.epsilon_start=0.5"], "lower the first"),
         (["learner.n_steps_end=90", "replay.capacity=10240"], "n_steps=90"),
-        (["teacher.expert_ratio_schedule=performace"], "did you mean performance"),
+        (["teacher.expert_ratio_schedule=performace"], "did you mean 'performance'"),
     ],
 )
 def test_mistakes_are_named(overrides: list[str], words: str) -> None:

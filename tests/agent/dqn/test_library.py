@@ -254,7 +254,7 @@ def test_a_configuration_says_what_arguments_do_not() -> None:
         ({"train_freq": (1, "episode")}, "not episodes"),
         ({"policy_kwargs": {"hiden": [3]}}, "did you mean 'hidden'"),
         ({"exploration_fraction": 5_000}, "from 0 to 1"),
-        ({"config": {"learner": {"los": "c51"}}}, "did you mean learner.loss"),
+        ({"config": {"learner": {"los": "c51"}}}, "did you mean 'learner.loss'"),
         ({"learning_rate": -1.0}, "out of range"),
         ({"config": float("-inf")}, "^config=-inf must be a map of settings"),
         ({"config": [1]}, r"^config=\[1\] must be"),

@@ -21,7 +21,7 @@ from tempest_agent.envs.engine.game_step import LOST, RUNNING
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.mame.errors import MachineError, MameError
 from tempest_agent.envs.mame.mame_batch import MachineLostWarning, MameBatch
-from tempest_agent.evaluation.games import Games, play_games
+from tempest_agent.evaluation.games import EvaluationGames, play_games
 from tempest_agent.evaluation.players import find_player
 
 pytestmark = [needs_mame, pytest.mark.xdist_group("machines")]
@@ -162,7 +162,7 @@ def test_too_many_failures_in_a_row_are_raised(roms: Path, private_tmp: Path) ->
 
 def test_an_evaluation_plays_a_lost_game_again(roms: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second game is lost once; its score is that of an undisturbed run."""
-    games = Games(episodes=2, max_ticks=60, machine=machine(roms))
+    games = EvaluationGames(episodes=2, max_ticks=60, machine=machine(roms))
     player = find_player("random")
     expected = play_games(player, games)
     step = MameBatch.step

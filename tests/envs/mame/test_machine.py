@@ -48,7 +48,7 @@ from tempest_agent.envs.recordings.recording import load_recording
 from tempest_agent.envs.recordings.verify import verify_recording
 from tempest_agent.errors import UserError
 from tempest_agent.evaluation import players
-from tempest_agent.evaluation.games import Games
+from tempest_agent.evaluation.games import EvaluationGames
 from tempest_agent.evaluation.players import RandomGames
 
 pytestmark = [needs_mame, pytest.mark.xdist_group("machines")]
@@ -374,7 +374,7 @@ def test_buttons_held_are_seen_however_many_interrupts_a_tick_takes(shared: Mame
 
 def test_games_of_an_evaluation_differ(shared: MameBatch) -> None:
     """By their moments; the same number is the same game."""
-    games = Games()
+    games = EvaluationGames()
     starts = set()
     for number in range(20):
         games.begin(shared, number)
@@ -576,7 +576,7 @@ def test_eval_plays_the_fixed_games_one_after_the_other(roms: Path) -> None:
 def test_games_that_repeat_another_are_told_and_count_once(
     roms: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Games, "moment", lambda _games, number: min(number, 1))
+    monkeypatch.setattr(EvaluationGames, "moment", lambda _games, number: min(number, 1))
     dice = RandomGames(np.zeros(1, np.int64), 0)
     monkeypatch.setattr(players, "RandomGames", lambda *_: copy.deepcopy(dice))
     command = ["eval", "random", "--backend", "mame", "--rom-path", str(roms), "--any-roms"]
@@ -590,14 +590,14 @@ def test_games_that_repeat_another_are_told_and_count_once(
 def test_games_that_are_complete_outlive_an_evaluation_that_ends_early(
     error: BaseException, roms: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin = Games.begin
+    begin = EvaluationGames.begin
 
-    def stopped(games: Games, batch: GameBatch, number: int) -> None:
+    def stopped(games: EvaluationGames, batch: GameBatch, number: int) -> None:
         if number == 2:
             raise error
         begin(games, batch, number)
 
-    monkeypatch.setattr(Games, "begin", stopped)
+    monkeypatch.setattr(EvaluationGames, "begin", stopped)
     command = ["eval", "random", "--backend", "mame", "--rom-path", str(roms), "--any-roms"]
     command += ["--episodes", "4", "--max-ticks", "9", "--threads", "1", "--json"]
     result = CliRunner().invoke(cli, command)

@@ -14,11 +14,11 @@ from tempest_agent.actors.executor import (
     Ticket,
     Worker,
 )
-from tempest_agent.actors.messages import Chunk, Order, Part
+from tempest_agent.actors.messages import ActorShare, Chunk, Order
 from tempest_agent.actors.snapshot import Snapshot
 
 
-class InlineEngine:
+class InlineExecutor:
     """Actors in this process, each played while ``wait`` waits for it.
 
     Args:
@@ -29,14 +29,14 @@ class InlineEngine:
         self._make_player = make_player
         self._hosts: dict[int, Host] = {}
         self._started = self._submitted = 0
-        self._waiting: dict[int, tuple[int, Part, Order, Snapshot]] = {}
+        self._waiting: dict[int, tuple[int, ActorShare, Order, Snapshot]] = {}
         self._done: dict[int, Chunk | ActorLostError] = {}
-        self._parts: dict[int, Part] = {}
+        self._parts: dict[int, ActorShare] = {}
 
     def put(self, snapshot: Snapshot) -> Handle:
         return snapshot
 
-    def start(self, part: Part) -> Worker:
+    def start(self, part: ActorShare) -> Worker:
         self._started += 1
         self._parts[self._started] = part
         return self._started
@@ -54,7 +54,7 @@ class InlineEngine:
         return [ticket for ticket in tickets if ticket in self._done]
 
     def _play(
-        self, worker: int, part: Part, order: Order, snapshot: Snapshot
+        self, worker: int, part: ActorShare, order: Order, snapshot: Snapshot
     ) -> Chunk | ActorLostError:
         if worker not in self._parts:
             return ActorLostError(f"actor {part.actor} was ended")

@@ -1,4 +1,4 @@
-"""An engine whose actors die, delay, repeat and hang as a script says, on a clock of its own.
+"""An executor whose actors die, delay, repeat and hang as a script says, on a clock of its own.
 
 Every row of play carries who made it: actor, incarnation, and how many steps that incarnation had
 played before.  So a test can see what was handed on twice, out of order or not at all.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tempest_agent.actors.executor import ActorLostError, ChunkLostError, Host
-from tempest_agent.actors.messages import Chunk, Order, Part
+from tempest_agent.actors.messages import ActorShare, Chunk, Order
 from tempest_agent.actors.snapshot import Snapshot
 
 FATES = ("fine", "slow", "dies", "dies_after", "hangs", "lost", "repeats")
@@ -27,7 +27,7 @@ def snapshot(version: int) -> Snapshot:
 class CountingPlayer:
     """Rows that tell where they come from: ``games`` games, ``serial`` counts the steps."""
 
-    def __init__(self, part: Part, games: int = 2) -> None:
+    def __init__(self, part: ActorShare, games: int = 2) -> None:
         self.part, self.games, self.played = part, games, 0
 
     def play(self, order: Order, snapshot: Snapshot) -> Chunk:
@@ -45,14 +45,14 @@ class CountingPlayer:
 
 
 class _Worker:
-    def __init__(self, host: Host, part: Part) -> None:
+    def __init__(self, host: Host, part: ActorShare) -> None:
         self.host, self.part = host, part
         self.free_at = 0.0
         self.stuck = self.dead = False
         self.before: Chunk | None = None
 
 
-class FakeEngine:
+class FakeExecutor:
     """``fate()`` is asked once per order sent; ``now`` moves only while the pool waits."""
 
     def __init__(self, fate: Callable[[], str], games: int = 2) -> None:
@@ -71,7 +71,7 @@ class FakeEngine:
     def put(self, snapshot: Snapshot) -> Any:
         return snapshot
 
-    def start(self, part: Part) -> Any:
+    def start(self, part: ActorShare) -> Any:
         worker = _Worker(Host(lambda each: CountingPlayer(each, self.games), part), part)
         worker.free_at = self.now
         self.workers.append(worker)
