@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 
 from tempest_agent.agent.collect.drivers import Drivers
-from tempest_agent.agent.collect.source import GamesInPlay
+from tempest_agent.agent.collect.local_source import LocalSource
 from tempest_agent.agent.curriculum.start_levels import StartsAtLevels
-from tempest_agent.agent.games.interface import Games, Labeller
+from tempest_agent.agent.games.interface import Games, Teacher
 from tempest_agent.agent.games.tempest_games import TempestGames, teacher_of
 from tempest_agent.agent.inference.acting import greedy
 from tempest_agent.agent.inference.inference_copy import InferenceCopy
@@ -48,7 +48,7 @@ class GamesPlayer:
         config: Config,
         part: Part,
         games: Games | None = None,
-        teacher: Labeller | None = None,
+        teacher: Teacher | None = None,
     ) -> None:
         self.part = part
         self._precision = config.learner.precision
@@ -73,7 +73,7 @@ class GamesPlayer:
             games.layout,
             slice(part.actor, None, part.actors),
         )
-        self._source = GamesInPlay(games, self._act, teacher, drivers)
+        self._source = LocalSource(games, self._act, teacher, drivers)
         self._begun = False
         if config.network.noisy:
             torch.manual_seed(drivers_seed)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.collect.drivers import Drivers
-from tempest_agent.agent.collect.source import Left, Played, PlayFailedError, PlayStoppedError
+from tempest_agent.agent.collect.source import Abandoned, Played, PlayFailedError, PlayStoppedError
 from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT, TempestGames, teacher_of
 from tempest_agent.agent.learner.learner import Learner
@@ -39,7 +39,7 @@ class RemoteGames:
     ahead; synchronous ones play one decision per ``play``, with the weights of that moment.
 
     An actor that is begun anew begins its games anew too; the unfinished ones are told of as
-    ``Played.left``.  A resumed run begins all games anew.
+    ``Played.abandoned``.  A resumed run begins all games anew.
 
     Args:
         config: of the whole run.
@@ -82,7 +82,7 @@ class RemoteGames:
             np.zeros(games, np.bool_),
         )
         self._on_levels = np.zeros(games, np.int64)
-        self._left: Left | None = None
+        self._abandoned: Abandoned | None = None
 
     def connect(self) -> None:
         """Start, or join, what the actors run on; the first ``play`` does it otherwise.
@@ -117,8 +117,8 @@ class RemoteGames:
         if stretch is None or self._t == stretch.steps:
             stretch = self._stretch = self._next()
             self._t = 0
-        played = stretch.played(self._t)._replace(left=self._left)
-        self._left = None
+        played = stretch.played(self._t)._replace(abandoned=self._abandoned)
+        self._abandoned = None
         levels = stretch.levels(self._t)
         if levels is not None:
             self._on_levels = levels
@@ -137,7 +137,7 @@ class RemoteGames:
             raise
         if taken.restarted:
             new = np.isin(np.arange(self.num_games) % self._actors.count, taken.restarted)
-            self._left = Left(new, *self._seen)
+            self._abandoned = Abandoned(new, *self._seen)
         return Stretch(taken.chunks)
 
     def _make_order(self, part: Part) -> Order:
@@ -176,9 +176,9 @@ class RemoteGames:
         if self._stops:
             raise PlayStoppedError
 
-    def leave(self) -> Left:
+    def abandon(self) -> Abandoned:
         """Leave all games, because they are about to be begun anew with ``reset``."""
-        return Left(np.ones(self.num_games, np.bool_), *self._seen)
+        return Abandoned(np.ones(self.num_games, np.bool_), *self._seen)
 
     def figures(self) -> dict[str, float]:
         """Figures of the actors since the last call; none before they have begun."""
@@ -211,7 +211,7 @@ class RemoteGames:
             begun = max(own["incarnations"])
         # Whatever each actor has played already: higher than all of them.
         self._incarnations = [begun + 1] * self._actors.count
-        self._left = self.leave()
+        self._abandoned = self.abandon()
 
     # What is asked of games.
 

@@ -1,4 +1,4 @@
-"""Whether a run fits into memory, asked before anything of it is made."""
+"""Whether a run fits into memory, checked before anything is allocated."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BYTES_PER_PARAMETER = 6 * 4
 """Online, target and averaged weights, their gradient, and both moments of Adam, in float32."""
 
 LANE_FEATURES = 16
-"""Lanes that the lanes encoder keeps channels for."""
+"""Lanes that the lanes encoder has channels for."""
 
 
 def needed_memory(config: Config) -> dict[str, int]:
-    """Bytes that a run takes at least, by what takes them, named by the setting to lower."""
+    """Return the bytes that a run needs at least, by the setting to lower."""
     network, learner, replay, run = config.network, config.learner, config.replay, config.run
     outputs = BUTTON_PAIRS * network.spinner_knots
     if network.encoder == "mlp":
@@ -48,7 +48,7 @@ def needed_memory(config: Config) -> dict[str, int]:
 
 
 def require_memory(config: Config) -> None:
-    """``UserError`` for a run that cannot fit, naming the setting that takes most."""
+    """Raise ``UserError`` for a run that cannot fit, naming the largest setting."""
     parts = needed_memory(config)
     problem = too_large(sum(parts.values()))
     if problem is not None:

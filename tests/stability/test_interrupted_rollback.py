@@ -12,6 +12,7 @@ from fake_games import SMALL, FakeGames, FakeTeacher
 from same_state import assert_same
 
 from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
+from tempest_agent.agent.loop.state import state_dict
 from tempest_agent.config import Config, load_config
 from tempest_agent.stability.guard import SPEED, Event
 from tempest_agent.training.trainer import Trainer
@@ -40,7 +41,7 @@ def resumed(folder: Path) -> Trainer:
 
 def falls_ill(trainer: Trainer, at: int) -> list[int]:
     """Let the guard go back after ``at`` decisions, and keep to itself else; where it went."""
-    guard, went = trainer.algorithm.guard, []
+    guard, went = trainer.loop.guard, []
     roll_back = guard.remedies.restore
     assert roll_back is not None
 
@@ -50,20 +51,20 @@ def falls_ill(trainer: Trainer, at: int) -> list[int]:
             went.append(roll_back() or 0)
         return []
 
-    trainer.algorithm.guard.observe = observe  # type: ignore[method-assign]
+    trainer.loop.guard.observe = observe  # type: ignore[method-assign]
     return went
 
 
 def stop_at(trainer: Trainer, step: int) -> None:
     """Ask ``trainer`` to stop after ``step`` decisions, as Ctrl-C would."""
-    observe: Callable[[Mapping[str, float]], list[Event]] = trainer.algorithm.guard.observe
+    observe: Callable[[Mapping[str, float]], list[Event]] = trainer.loop.guard.observe
 
     def and_stop(figures: Mapping[str, float]) -> list[Event]:
         if figures["steps"] == step:
             trainer.request_stop()
         return observe(figures)
 
-    trainer.algorithm.guard.observe = and_stop  # type: ignore[method-assign]
+    trainer.loop.guard.observe = and_stop  # type: ignore[method-assign]
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +91,8 @@ def test_a_rollback_after_an_interruption_is_the_one_of_the_whole_run(
         trainer = resumed(tmp_path)
     again = falls_ill(trainer, 1200)
     trainer.run()
-    assert_same(whole[0].algorithm.state_dict(), trainer.algorithm.state_dict())
-    assert_same(whole[0].algorithm.replay.arrays(), trainer.algorithm.replay.arrays())
+    assert_same(state_dict(whole[0].loop), state_dict(trainer.loop))
+    assert_same(whole[0].loop.replay.arrays(), trainer.loop.replay.arrays())
     assert again == ([] if stops[-1] >= 1200 else [800])
     assert (trainer.best_score, trainer.best_step) == (whole[0].best_score, whole[0].best_step)
     for name in KEPT:
@@ -105,7 +106,7 @@ def test_an_interruption_keeps_nothing_as_good(tmp_path: Path) -> None:
     stop_at(trainer, 608)
     trainer.config = config("run.checkpoint_interval=1600")
     trainer.run()
-    assert trainer.algorithm.guard.good_step is None
+    assert trainer.loop.guard.good_step is None
     names = {path.name for path in (tmp_path / "checkpoints").iterdir()}
     assert names == {"step_608.pt", "replay_608.npz"}
 

@@ -69,11 +69,11 @@ class Run:
 
     def __init__(self, trainer: Trainer) -> None:
         self.lines: list[dict[str, float]] = []
-        trainer.algorithm.on_metrics = self.lines.append
+        trainer.loop.on_metrics = self.lines.append
         trainer.run()
-        self.trainer, self.algorithm = trainer, trainer.algorithm
-        self.weights = trainer.algorithm.learner.state_dict()
-        self.replay = trainer.algorithm.replay
+        self.trainer, self.loop = trainer, trainer.loop
+        self.weights = trainer.loop.learner.state_dict()
+        self.replay = trainer.loop.replay
 
     def figures(self) -> list[dict[str, float]]:
         """The lines of metrics without those of time and of the actors."""

@@ -469,8 +469,6 @@ def _state(games: int, layout: Layout) -> dict[str, Check]:
             "largest_reward": _number(0),
             "counts": _table_of(_list_of(_any_number)),
             "history": history,
-            "free_scores": _list_of(_any_number),
-            "finished_games": _whole(),
             "actors": _record(
                 {
                     "codes": codes,

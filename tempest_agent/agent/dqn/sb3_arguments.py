@@ -17,7 +17,7 @@ import torch
 from gymnasium.vector import VectorEnv
 from stable_baselines3.common.vec_env import VecEnv
 
-from tempest_agent.agent.games.interface import Labeller
+from tempest_agent.agent.games.interface import Teacher
 from tempest_agent.config import Config, ConfigError, NetworkConfig, from_dict, load_config
 from tempest_agent.envs.checks import check_number, check_whole, is_whole
 from tempest_agent.errors import UserError, one_line, shown, unknown_name
@@ -207,7 +207,7 @@ def check_others(
         raise UserError(
             f"env={shown(env)} must be an environment, a vector environment or a registered name"
         )
-    if teacher is not None and not isinstance(teacher, Labeller):
+    if teacher is not None and not isinstance(teacher, Teacher):
         raise UserError(
             f"teacher={shown(teacher)} must be an object with act(), state_dict() and "
             "load_state_dict(), or None; by name it is config={'teacher': {'name': ...}} for "

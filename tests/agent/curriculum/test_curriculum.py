@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
 from replay_rows import FEATURES, make_rows
 
+from tempest_agent.agent.collect.game_history import GameHistory
 from tempest_agent.agent.curriculum.curriculum import Curriculum
 from tempest_agent.agent.curriculum.expert_share import (
     BY_FRAMES,
@@ -180,15 +182,13 @@ def test_schedules_that_go_by_the_teachers_share() -> None:
         "teacher.expert_ratio_steps=1000",
     )  # fmt: skip
 
-    class Nothing:
-        last = None
-
-        class history:  # noqa: N801
-            free_score, free_finished = None, 0
-
+    played: Any = SimpleNamespace(
+        abandoned=None, rows=SimpleNamespace(driver=np.zeros(2, np.uint8)), step=None
+    )
+    history = GameHistory(np.array([False, True]))
     rows = []
     for step in range(0, 2001, 250):
-        these.observe(step, Nothing(), 1.0)  # type: ignore[arg-type]
+        these.observe(step, played, history, 1.0)
         rows.append((these.progress(step), these.epsilon(step), these.n_steps(step),
                      these.learning_rate(step)))  # fmt: skip
     np.testing.assert_allclose(
@@ -327,8 +327,8 @@ def test_mistakes_are_named(overrides: list[str], words: str) -> None:
 
 def same_weights(one: Trainer, other: Trainer) -> bool:
     pairs = zip(
-        one.algorithm.learner.online.parameters(),
-        other.algorithm.learner.online.parameters(),
+        one.loop.learner.online.parameters(),
+        other.loop.learner.online.parameters(),
         strict=True,
     )
     return all(torch.equal(a, b) for a, b in pairs)
@@ -355,7 +355,7 @@ def test_share_and_phases_resume_exactly(tmp_path: Path) -> None:
         if line["steps"] == 2000:
             first.request_stop()
 
-    first.algorithm.on_metrics = until_half
+    first.loop.on_metrics = until_half
     first.run()
     second = Trainer.resume(
         tmp_path / "parts", games=lambda _: FakeGames(16, 0), teacher=FakeTeacher(),
@@ -363,8 +363,8 @@ def test_share_and_phases_resume_exactly(tmp_path: Path) -> None:
     )  # fmt: skip
     second.run()
     assert same_weights(whole, second)
-    share = whole.algorithm.curriculum.share
-    assert share.state_dict() == second.algorithm.curriculum.share.state_dict()
+    share = whole.loop.curriculum.share
+    assert share.state_dict() == second.loop.curriculum.share.state_dict()
     assert share.rises > 0
     assert share.lowest < 0.9
     for one, other in zip(lines["whole"], lines["parts"], strict=True):
@@ -387,35 +387,14 @@ def test_start_levels_resume_exactly(tmp_path: Path, kind: str) -> None:
     whole = Trainer(config, tmp_path / "whole")
     whole.run()
     first = Trainer(config, tmp_path / "parts")
-    first.algorithm.on_metrics = lambda _: first.request_stop()
+    first.loop.on_metrics = lambda _: first.request_stop()
     assert first.run()["steps"] == 1008
     second = Trainer.resume(tmp_path / "parts")
     second.run()
     assert same_weights(whole, second)
-    one, two = (t.algorithm.curriculum.start_levels for t in (whole, second))
+    one, two = (t.loop.curriculum.start_levels for t in (whole, second))
     assert one.entries() == two.entries()
     np.testing.assert_array_equal(
-        whole.algorithm.games.levels(),  # type: ignore[attr-defined]
-        second.algorithm.games.levels(),  # type: ignore[attr-defined]
+        whole.loop.games.levels(),  # type: ignore[attr-defined]
+        second.loop.games.levels(),  # type: ignore[attr-defined]
     )
-
-
-def test_a_file_without_a_curriculum_goes_on_with_a_new_one(tmp_path: Path) -> None:
-    config = load_config(None, [*SMALL, "run.steps=800"])
-    whole = Trainer(config, tmp_path / "whole", games=FakeGames(16, 0), teacher=FakeTeacher())
-    whole.run()
-    half = Trainer(config, tmp_path / "half", games=FakeGames(16, 0), teacher=FakeTeacher())
-    half.algorithm.on_metrics = lambda _: half.request_stop()
-    path = Path(half.run()["checkpoint"])
-    content = torch.load(path, weights_only=True)
-    history = content["collector"].pop("history")
-    scores = [score for _, score, _ in history["free_games"][-50:]]
-    content["collector"] |= {"free_scores": scores, "finished_games": history["finished"]}
-    del content["curriculum"], content["schedules"]["n_steps"], content["collector"]["counts"]
-    del content["learner"]["metrics"], content["learner"]["target_age"]
-    del content["config"]["run"]["phases"]
-    torch.save(content, path)
-    again = Trainer.resume(path, games=lambda _: FakeGames(16, 0), teacher=FakeTeacher())
-    assert again.algorithm.collector.finished_games == history["finished"]
-    again.run()
-    assert same_weights(whole, again)

@@ -1,0 +1,1 @@
+"""Play, store, learn, log: the training loop, without SB3."""
