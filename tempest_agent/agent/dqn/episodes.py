@@ -1,4 +1,4 @@
-"""Returns and lengths of finished episodes, as SB3's logger, callbacks and users expect them."""
+"""Returns and lengths of finished episodes, as SB3's logger and callbacks expect them."""
 
 from __future__ import annotations
 
@@ -13,34 +13,24 @@ from .games_vec_env import game_infos
 
 
 class Episodes:
-    """Adds up the rewards of ``num_games`` games.
-
-    Episodes that were under way at a resume are not reported: their beginning is not known.
-    """
+    """Adds up the rewards of ``num_games`` games."""
 
     def __init__(self, num_games: int) -> None:
         self._returns = np.zeros(num_games)
         self._lengths = np.zeros(num_games, np.int64)
-        self._known = np.ones(num_games, np.bool_)
 
-    def begin(self, games: NDArray[np.bool_] | None = None) -> None:
-        """``games`` (bool ``(N,)``, all if left out) begin anew."""
+    def reset(self, games: NDArray[np.bool_] | None = None) -> None:
+        """Reset the counts of ``games`` (bool ``(N,)``, all if left out)."""
         which = slice(None) if games is None else games
         self._returns[which] = 0.0
         self._lengths[which] = 0
-        self._known[which] = True
-
-    def resume(self) -> None:
-        """All games go on from somewhere in their middle."""
-        self.begin()
-        self._known[:] = False
 
     def infos(self, step: Step, given: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
-        """SB3's infos of a step: ``episode`` and ``TimeLimit.truncated`` where one ended.
+        """Return SB3's infos of a step: ``episode`` and ``TimeLimit.truncated`` where one ended.
 
         Args:
-            step: what a decision of every game led to.
-            given: the environments' own infos, which know better; None if they have none.
+            step: the outcome of a decision of every game.
+            given: the environments' own infos, which have both; None if there are none.
         """
         self._returns += step.reward
         self._lengths += 1
@@ -50,12 +40,10 @@ class Episodes:
             if given is None:
                 cut = bool(step.truncated[game] and not step.terminated[game])
                 infos[game]["TimeLimit.truncated"] = cut
-                if self._known[game]:
-                    infos[game]["episode"] = {
-                        "r": float(self._returns[game]),
-                        "l": int(self._lengths[game]),
-                    }
+                infos[game]["episode"] = {
+                    "r": float(self._returns[game]),
+                    "l": int(self._lengths[game]),
+                }
         self._returns[over] = 0.0
         self._lengths[over] = 0
-        self._known |= over
         return infos

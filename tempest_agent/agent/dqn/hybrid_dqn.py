@@ -274,7 +274,7 @@ class HybridDQN(OffPolicyAlgorithm):
         loop.num_timesteps = self.num_timesteps
         loop.guard.facts = loop.guard.facts.for_steps(self.config, self._total_timesteps)
         if resets_games:
-            self.episodes.begin()
+            self.episodes.reset()
             if isinstance(loop.games, EnvGames):
                 loop.games.begin(self._last_obs)
         return result
@@ -313,7 +313,7 @@ class HybridDQN(OffPolicyAlgorithm):
     def _count_episodes(self, played: Played) -> list[dict[str, Any]]:
         """Return the infos ``(N,)`` of a decision, and count the episodes that it ended."""
         if played.abandoned is not None:
-            self.episodes.begin(played.abandoned.games)
+            self.episodes.reset(played.abandoned.games)
         games, step = self.loop.games, played.step
         infos = self.episodes.infos(step, games.infos if isinstance(games, EnvGames) else None)
         if step.game_over.any():

@@ -1,6 +1,6 @@
-"""Stable-Baselines3's names for settings, put into the one configuration.
+"""Stable-Baselines3's argument names, mapped to the one configuration.
 
-What is given by name wins over the configuration, and the configuration says everything else.
+Arguments override the configuration, which supplies everything else.
 """
 
 from __future__ import annotations
@@ -36,40 +36,40 @@ KEYS = {
     "exploration_initial_eps": ("exploration", "epsilon_start"),
     "seed": ("run", "seed"),
 }
-"""Arguments that are one setting."""
+"""Arguments that set one setting each."""
 
 EXPLORATION_FRACTION = 0.1
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    # The rest of the defaults is tuned for many arcade games side by side.
+    # The other defaults are tuned for many arcade games at once.
     "run": {"log_interval": 10_000},
     "teacher": {"name": "none"},
     "exploration": {"epsilon_max": 0.05, "epsilon_min": 0.05, "hold_max": 1},
     "replay": {"learning_starts": 1_000},
     "learner": {"target_clip": 0.0, "imitation": "none", "learning_rate_schedule": "constant"},
 }
-"""What differs from the configuration's own defaults in all that a user does not name; a whole
-configuration names everything."""
+"""Where the library's defaults differ from the configuration's; a whole configuration overrides
+them all."""
 
 Source = Config | Mapping[str, Any] | str | Path | None
 """What ``HybridDQN(config=...)`` takes."""
 
 RateSchedule = Callable[[float], float]
-"""Progress remaining, from 1 at the start of training to 0, to a step size."""
+"""Progress remaining, from 1 at the start of training to 0, to a learning rate."""
 
 
 def base_config(config: Source) -> Config:
-    """The configuration that arguments are put on top of.
+    """Return the configuration that arguments override.
 
     Args:
         config: a whole one, itself or as the name or path of a file; or a tree of some settings
-            (None is an empty one), the rest of which are the defaults of use as a library.
+            (None is an empty one), the rest of which are the library's defaults.
 
     Raises:
         UserError: an unknown setting, a bad value, or no such file.
     """
     if isinstance(config, Config):
-        # Made by hand, it may hold anything.
+        # Built by hand, it may hold anything.
         return from_dict(
             {
                 name: vars(part) if dataclasses.is_dataclass(part) else part
@@ -100,14 +100,14 @@ def with_arguments(
     num_envs: int,
     encoder: str,
 ) -> Config:
-    """``config`` with what was given by name; arguments that are None were not given.
+    """Return ``config`` with the arguments that are not None.
 
     Args:
-        config: everything that is not given.
+        config: all settings.
         source: what ``config`` was made from.
-        arguments: those of ``KEYS``, ``learning_rate``, ``exploration_final_eps`` and ``device``.
+        arguments: the names in ``KEYS``, ``learning_rate``, ``exploration_final_eps`` and ``device``.
         policy_kwargs: settings of the network; ``net_arch`` is SB3's name for ``hidden``.
-        num_envs: environments side by side.
+        num_envs: number of environments.
         encoder: of the policy.
 
     Raises:
@@ -124,7 +124,7 @@ def with_arguments(
     if "train_freq" in given:
         given["train_freq"] = _train_freq(given["train_freq"])
     if is_whole(given.get("gradient_steps")) and given["gradient_steps"] == -1:
-        # As many updates as decisions were played since the last ones.
+        # One update per decision played since the last ones.
         freq = {"train_freq": given.get("train_freq", config.learner.train_freq)}
         given["gradient_steps"] = from_dict({"learner": freq}).learner.train_freq * num_envs
     for name, (section, key) in KEYS.items():
@@ -147,12 +147,12 @@ def with_arguments(
 
 
 def for_steps(config: Config, steps: Any, exploration_fraction: float | None) -> Config:
-    """``config`` for a run of ``steps`` decisions.
+    """Return ``config`` for a run of ``steps`` decisions.
 
     Exploration falls over the share ``exploration_fraction`` of them, or as configured.
 
     Raises:
-        UserError: ``steps`` is no number that a run can have.
+        UserError: ``steps`` is not a possible number of decisions.
     """
     if not isinstance(steps, Real) or not math.isfinite(steps):
         raise UserError(
@@ -160,7 +160,7 @@ def for_steps(config: Config, steps: Any, exploration_fraction: float | None) ->
         )
     steps = math.ceil(steps)
     if steps <= 0:
-        # Nothing is played, as in SB3, and what is planned stays planned.
+        # As in SB3 nothing is played; the schedules stay.
         return config
     tree: dict[str, dict[str, Any]] = {"run": {"steps": steps}}
     if exploration_fraction is not None:
@@ -169,7 +169,7 @@ def for_steps(config: Config, steps: Any, exploration_fraction: float | None) ->
 
 
 def network_settings(policy_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """``policy_kwargs`` as settings of the network.
+    """Return ``policy_kwargs`` as settings of the network.
 
     Raises:
         UserError: an unknown one.
@@ -198,10 +198,10 @@ def check_others(
     teacher_score: Any,
     on_metrics: Any,
 ) -> None:
-    """Check the arguments of ``HybridDQN`` that are no settings.
+    """Check the arguments of ``HybridDQN`` that are not settings.
 
     Raises:
-        UserError: one of another kind.
+        UserError: one of the wrong kind.
     """
     if env is not None and not isinstance(env, (gym.Env, VecEnv, VectorEnv, str)):
         raise UserError(
@@ -214,7 +214,7 @@ def check_others(
             "tempest-agent train"
         )
     if on_metrics is not None and not callable(on_metrics):
-        raise UserError(f"on_metrics={shown(on_metrics)} must be a function of a line of metrics")
+        raise UserError(f"on_metrics={shown(on_metrics)} must be a function of a log row")
     try:
         check_number("teacher_score", teacher_score)
         check_whole("stats_window_size", stats_window_size, 1, 10**9, "it counts episodes")
@@ -224,10 +224,10 @@ def check_others(
 
 
 def fraction_of(value: Any, config: Source) -> float | None:
-    """Return the share of ``learn`` over which exploration falls, None where ``config`` says it.
+    """Return the share of ``learn`` over which exploration falls; None if ``config`` gives it.
 
     Args:
-        value: the share given by name, which wins.
+        value: the argument, which overrides ``config``.
         config: as the user gave it.
 
     Raises:
