@@ -105,7 +105,7 @@ def with_arguments(
     Args:
         config: all settings.
         source: what ``config`` was made from.
-        arguments: the names in ``KEYS``, ``learning_rate``, ``exploration_final_eps`` and ``device``.
+        arguments: names of ``KEYS``, ``learning_rate``, ``exploration_final_eps``, ``device``.
         policy_kwargs: settings of the network; ``net_arch`` is SB3's name for ``hidden``.
         num_envs: number of environments.
         encoder: of the policy.
