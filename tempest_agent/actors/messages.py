@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 Columns = Mapping[str, NDArray[Any]]
@@ -40,8 +39,6 @@ class Order:
         steps: decisions of every game of the actor, at least 1.
         expert_ratio: share of new segments for the teacher.
         epsilon_floor: lower bound of the exploration rates.
-        start_levels: level at which a new game starts, one per game of the actor ``(n,)``; None
-            leaves it.
         number: of this order among those of its actor, from 0; an actor that is begun anew goes on
             counting.  The pool numbers the orders that it sends.
         oldest: the lowest number that may still be sent again.  What was answered before it can be
@@ -51,7 +48,6 @@ class Order:
     steps: int
     expert_ratio: float = 0.0
     epsilon_floor: float = 0.0
-    start_levels: NDArray[np.int64] | None = None
     number: int = 0
     oldest: int = 0
 

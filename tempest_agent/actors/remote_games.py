@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -67,7 +67,6 @@ class RemoteGames:
         self._publisher: WeightsPublisher | None = None
         self._incarnations = [0] * config.actors.count
         self._totals: dict[str, Any] | None = None
-        self._levels: list[int] | None = None
         self._order = Order(1)
         self._stops = False
         self._nothing()
@@ -81,7 +80,6 @@ class RemoteGames:
             np.zeros((games, layout.num_features), layout.stored),
             np.zeros(games, np.bool_),
         )
-        self._on_levels = np.zeros(games, np.int64)
         self._abandoned: Abandoned | None = None
 
     def connect(self) -> None:
@@ -112,16 +110,13 @@ class RemoteGames:
         """
         actors = self._actors
         steps = 1 if actors.synchronous else actors.chunk_steps
-        self._order = Order(steps, expert_ratio, epsilon_floor, self._start_levels())
+        self._order = Order(steps, expert_ratio, epsilon_floor)
         stretch = self._stretch
         if stretch is None or self._t == stretch.steps:
             stretch = self._stretch = self._next()
             self._t = 0
         played = stretch.played(self._t)._replace(abandoned=self._abandoned)
         self._abandoned = None
-        levels = stretch.levels(self._t)
-        if levels is not None:
-            self._on_levels = levels
         self._t += 1
         self._seen = stretch.seen(self._t)
         return played
@@ -234,17 +229,6 @@ class RemoteGames:
     def zap_legal(self) -> NDArray[np.bool_]:
         """Whether a zap would do something after the last decision, ``(N,)``."""
         return self._seen[1]
-
-    def levels(self) -> NDArray[np.int64]:
-        """Levels that the games were on after the last decision, ``(N,)``; 0 before the first."""
-        return self._on_levels
-
-    def start_at(self, levels: Sequence[int]) -> None:
-        """Let new games draw one entry of ``levels`` each, from the next order on."""
-        self._levels = list(levels)
-
-    def _start_levels(self) -> NDArray[np.int64] | None:
-        return None if self._levels is None else np.array(self._levels, np.int64)
 
     def images(self) -> Any:
         """Not to be had: the states are with the actors.

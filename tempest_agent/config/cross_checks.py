@@ -29,16 +29,6 @@ def check_together(config: Config) -> None:
             f"exploration.epsilon_start={exploration.epsilon_start}; lower the first",
         ),
         (
-            config.game.level_curriculum != "none" and len(set(config.game.start_levels)) < 2,
-            f"game.level_curriculum={config.game.level_curriculum} needs several levels in "
-            f"game.start_levels={list(config.game.start_levels)}, lowest to highest",
-        ),
-        (
-            config.game.level_curriculum != "none" and config.game.backend != "sim",
-            f"game.level_curriculum={config.game.level_curriculum} works on the simulator alone; "
-            "set it to none, or game.backend=sim",
-        ),
-        (
             config.actors.count > run.num_envs,
             f"actors.count={config.actors.count} is above run.num_envs={run.num_envs}; some actors "
             "would have no game",

@@ -65,12 +65,6 @@ FIGURES: tuple[Figure, ...] = (
             "0 or 1; 2 now and then",
         ),
         ("n_steps", "Longest n-step return.", "as its schedule says"),
-        (
-            "start_level_mean",
-            "Mean level that new games begin on (with a level curriculum).",
-            "rises with unlock",
-        ),
-        ("start_level_max", "Highest level that new games begin on.", "rises with unlock"),
         ("learning_rate", "Step size of the optimiser.", "as its schedule says"),
         ("importance", "Exponent (beta) of the correction for priorities.", "rises to 1"),
         (

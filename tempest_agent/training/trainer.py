@@ -322,7 +322,7 @@ class Trainer:
         loop = self.loop
         if not self._started:
             self._started = True
-            loop.abandon_games()
+            loop.collector.abandon()
             loop.games.reset()
         while self._learn_owed() and self.steps < self.config.run.steps:
             loop.play()

@@ -425,24 +425,8 @@ _SIMPLE: dict[str, Check] = {
 """Entries that are alike in all runs."""
 
 
-def _start_levels(games: int) -> Check:
-    return _record(
-        {
-            "unlocked": _whole(0, 99),
-            "began_on": _either(
-                _array("int64 int32 int16 int8 uint8", games), _list_of(_whole(0, 99), games)
-            ),
-            "reached": _list_of(_flag),
-            **dict.fromkeys(
-                ("deaths", "decisions"), _either(_list_of(_number(0)), _array("float64", None))
-            ),
-        }
-    )
-
-
 def _state(games: int, layout: Layout) -> dict[str, Check]:
     """What each rank has its own of; arrays of games are ``games`` long."""
-    start_levels = _start_levels(games)
     numbers = _array("bool int8 uint8 int16 uint16 int32 int64", games)
     drivers = _record(
         {
@@ -493,11 +477,8 @@ def _state(games: int, layout: Layout) -> dict[str, Check]:
         "replay": _maybe(_REPLAY),
         "teacher": _record({}),
         "random": _RANDOM,
-        "start_levels": start_levels,
         "metrics": _FIGURES,
-        "curriculum": _maybe(
-            _record({"share": share, "start_levels": start_levels, "alone_since": _maybe(_whole())})
-        ),
+        "curriculum": _maybe(_record({"share": share, "alone_since": _maybe(_whole())})),
     }
 
 

@@ -1,4 +1,4 @@
-"""Everything that changes during a run: schedules, the teacher's share, start levels.
+"""What changes during a run: schedules, and the teacher's share.
 
 With ``run.phases=steps`` each schedule has its own number of decisions.  With
 ``run.phases=teacher`` exploration and n-step returns follow the fall of the teacher's share, and
@@ -10,16 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tempest_agent.agent.collect.game_history import GameHistory
-from tempest_agent.agent.collect.source import Played
 from tempest_agent.config import Config
 
 from .expert_share import ExpertShare
 from .schedules import Ramp, Schedules
-from .start_levels import StartLevels
 
 
 class Curriculum:
@@ -27,22 +22,15 @@ class Curriculum:
 
     Args:
         config: the whole configuration.
-        teacher_free: bool ``(N,)``, the games in which the teacher never drives.
+        schedules: by decisions; part of the checkpoint.
 
     Attributes:
-        schedules: by decisions; part of the checkpoint.
         share: of the teacher.
-        start_levels: of new games.
     """
 
-    start_levels: StartLevels
-
-    def __init__(self, config: Config, teacher_free: NDArray[np.bool_] | None = None) -> None:
-        self.config = config
-        self.schedules = Schedules.of(config)
+    def __init__(self, config: Config, schedules: Schedules) -> None:
+        self.config, self.schedules = config, schedules
         self.share = ExpertShare(config.teacher)
-        if teacher_free is not None:
-            self.start_levels = StartLevels(config.game, teacher_free)
         self._alone_since: int | None = None
         """Decision at which the teacher's share reached its floor."""
 
@@ -50,22 +38,16 @@ class Curriculum:
     def _by_teacher(self) -> bool:
         return self.config.run.phases == "teacher"
 
-    def observe(
-        self, step: int, played: Played, history: GameHistory, teacher_score: float
-    ) -> None:
-        """Update the teacher's share and the start levels after a decision of every game.
+    def observe(self, step: int, history: GameHistory, teacher_score: float) -> None:
+        """Update the teacher's share after a decision of every game.
 
         Args:
             step: decisions played so far.
-            played: the last decision.
             history: the games finished so far.
             teacher_score: the teacher's own mean score.
         """
         score, finished = history.teacher_free_score, history.teacher_free_finished
         self.share.observe(step, score, finished, teacher_score)
-        if played.abandoned is not None:
-            self.start_levels.forget(played.abandoned.games)
-        self.start_levels.observe(played.rows.driver, played.step)
         if self._alone_since is None and self.progress(step) >= 1.0:
             self._alone_since = step
 
@@ -109,16 +91,14 @@ class Curriculum:
             "learning_rate": self.learning_rate(step),
             "importance": self.schedules.importance(step),
             "n_steps": float(self.n_steps(step)),
-        } | self.start_levels.figures()
+        }
 
     def state_dict(self) -> dict[str, Any]:
         return {
             "share": self.share.state_dict(),
-            "start_levels": self.start_levels.state_dict(),
             "alone_since": self._alone_since,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.share.load_state_dict(state["share"])
-        self.start_levels.load_state_dict(state["start_levels"])
         self._alone_since = state["alone_since"]

@@ -267,7 +267,7 @@ class HybridDQN(OffPolicyAlgorithm):
             loop.plan(self.config)
         resets_games = reset_num_timesteps or self._last_obs is None
         if resets_games:
-            loop.abandon_games()
+            loop.collector.abandon()
         result = super()._setup_learn(
             total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
         )

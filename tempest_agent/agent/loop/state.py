@@ -63,7 +63,6 @@ def load_state_dict(
     """Continue exactly from ``state_dict``; without the rows ``replay`` it fills up again first."""
     load_counters(loop, state)
     loop.curriculum.load_state_dict(state["curriculum"])
-    loop.curriculum.start_levels.apply(loop.games)
     loop.collector.load_state_dict(state["collector"])
     if loop.teacher is not None and state["teacher"]:
         loop.teacher.load_state_dict(state["teacher"])

@@ -18,7 +18,6 @@ from tempest_agent.agent.collect.source import Played, PlayedElsewhere, Source
 from tempest_agent.agent.collect.throughput import Throughput
 from tempest_agent.agent.curriculum.curriculum import Curriculum
 from tempest_agent.agent.curriculum.schedules import Schedules, Table
-from tempest_agent.agent.curriculum.start_levels import StartLevels
 from tempest_agent.agent.games.interface import Games, Teacher
 from tempest_agent.agent.inference.greedy import return_bound
 from tempest_agent.agent.learner.imitation import gate
@@ -79,8 +78,7 @@ class TrainingLoop:
         self.replicas = replicas
         self.learning_rates = learning_rates
         self.learner = Learner(layout, config, device, replicas)
-        self.curriculum = Curriculum(config)
-        self.plan(config)
+        self.curriculum = Curriculum(config, Schedules.of(config, learning_rates))
         self.guard = Guard(config, teacher is not None)
         self.num_timesteps = self.vector_steps = self.owed = 0
         self.last_metrics: dict[str, float] = {}
@@ -103,7 +101,6 @@ class TrainingLoop:
             self.games, self.collector.source = games, self._source(games, drivers)
         else:
             self._prepare(games)
-        self.curriculum.start_levels.apply(games)
 
     def _prepare(self, games: Games) -> None:
         """Make the replay and the collector for ``games``."""
@@ -123,7 +120,6 @@ class TrainingLoop:
         )
         source = self._source(games, drivers)
         self.collector = Collector(source, self.replay, layout.fire_and_zap, replicas)
-        self.curriculum.start_levels = StartLevels(config.game, drivers.teacher_free)
         self.throughput = Throughput(config.learner.batch_size * replicas.size)
 
     def _source(self, games: Games, drivers: Drivers) -> Source:
@@ -136,22 +132,13 @@ class TrainingLoop:
         self.config = config
         self.curriculum.schedules = Schedules.of(config, self.learning_rates)
 
-    def abandon_games(self) -> None:
-        """Abandon all running games: no return reaches from them into the next ones.
-
-        The caller resets the games.
-        """
-        self.collector.abandon()
-        self.curriculum.start_levels.forget()
-
     def play(self) -> Played:
         """Play and store one decision of every game; write a log row if one is scheduled."""
         before = self.num_timesteps
         played = self.collector.collect(self.expert_ratio(before), self.curriculum.epsilon(before))
         self.num_timesteps += self.games.num_games * self.replicas.size
         self.vector_steps += 1
-        history = self.collector.history
-        self.curriculum.observe(self.num_timesteps, played, history, self.teacher_score)
+        self.curriculum.observe(self.num_timesteps, self.collector.history, self.teacher_score)
         if self.vector_steps % self.config.learner.train_freq == 0:
             self.owed = self.config.learner.gradient_steps
         every = self.config.run.log_interval

@@ -32,11 +32,6 @@ _PLACES = ("aside_codes", "aside_zap")
 def own_part(state: Mapping[str, Any]) -> State:
     """Return the entries of ``state_dict(loop)`` that differ between ranks."""
     part = {name: state[name] for name in OWN}
-    # Lists, because an array as long as the number of games would pass for one of games.
-    part["start_levels"] = {
-        name: value.tolist() if name != "began_on" and hasattr(value, "tolist") else value
-        for name, value in state["curriculum"]["start_levels"].items()
-    }
     part["metrics"] = pack(state["learner"]["metrics"])
     return part
 
@@ -210,6 +205,5 @@ def _put_back(state: Mapping[str, Any], part: Mapping[str, Any]) -> State:
     return {
         **whole,
         **{name: part[name] for name in OWN},
-        "curriculum": {**state["curriculum"], "start_levels": part["start_levels"]},
         "learner": {**state["learner"], "metrics": part["metrics"]},
     }

@@ -58,7 +58,7 @@ def test_what_is_logged_is_what_is_documented(tmp_path: Path) -> None:
     config = load_config(
         "smoke",
         ["run.device=cpu", "learner.precision=float32", "run.steps=4000", "run.save_replay=false",
-         "game.max_ticks=150", "game.frame_skip=2", "game.level_curriculum=unlock"],
+         "game.max_ticks=150", "game.frame_skip=2"],
     )  # fmt: skip
     lines: list[dict[str, float]] = []
     Trainer(config, tmp_path, on_metrics=lines.append).run()
