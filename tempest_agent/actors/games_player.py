@@ -75,8 +75,6 @@ class GamesPlayer:
         )
         self._source = GamesInPlay(games, self._act, teacher, drivers)
         self._begun = False
-        if config.network.noisy:
-            torch.manual_seed(drivers_seed)
 
     def play(self, order: Order, snapshot: Snapshot) -> Chunk:
         """``order.steps`` decisions of every game, with the online network of ``snapshot``."""

@@ -34,7 +34,6 @@ class NetworkConfig:
         choices=("linear", "quadratic"),
     )
     layer_norm: bool = setting(True, "Whether every layer's outputs are normalised.")
-    noisy: bool = setting(False, "Whether the value head has weights with learned noise.")
 
 
 @dataclass(frozen=True)
@@ -55,15 +54,6 @@ class ReplayConfig:
     )
     importance_steps: int = setting(
         3_000_000, "Decisions over which the importance exponent rises to 1.", low=1
-    )
-    death_boost: float = setting(
-        1.0, "Factor on the priority of the decisions before a lost life.", low=1.0
-    )
-    death_window: int = setting(
-        30, "Decisions before a lost life that the factor is for.", low=1, high=1000
-    )
-    expert_share: float = setting(
-        0.0, "Least share of each batch that is drawn from the teacher's rows.", low=0.0, high=1.0
     )
     demonstrations: str = setting(
         "", "Minari data set that the replay is filled with before the first decision."
@@ -116,30 +106,15 @@ class LearnerConfig:
     double_q: bool = setting(
         True, "Whether the online network chooses what the target network judges."
     )
-    munchausen: float = setting(
-        0.0, "Share of the scaled log policy that is added to the reward (0 is off).", low=0, high=1
-    )
-    munchausen_temperature: float = setting(
-        0.03, "Entropy temperature of Munchausen targets.", low=1e-6
-    )
-    munchausen_floor: float = setting(-1.0, "Lowest scaled log policy that is added.", high=0.0)
-    value_rescaling: str = setting(
-        "none",
-        "What the network learns instead of the value itself.",
-        choices=("none", "sqrt", "symlog"),
-    )
     target_clip: float = setting(
         100.0, "Targets are clamped to this magnitude; 0 leaves them as they are.", low=0.0
     )
     loss: str = setting(
         "huber",
         "Loss on the value, and with it the kind of value head.",
-        choices=("huber", "squared", "c51", "hl_gauss", "iqn"),
+        choices=("huber", "squared", "c51", "iqn"),
     )
-    value_bins: int = setting(
-        51, "Bins of c51 and hl_gauss between both target clips.", low=2, high=1001
-    )
-    value_smoothing: float = setting(0.75, "Width of hl_gauss's bell in bins.", low=0.05, high=10.0)
+    value_bins: int = setting(51, "Bins of c51 between both target clips.", low=2, high=1001)
     quantile_samples: int = setting(16, "Quantiles per state and action of iqn.", low=1, high=256)
     batch_size: int = setting(256, "Rows of one update, all micro-batches together.", low=1)
     gradient_accumulation_steps: int = setting(
@@ -172,7 +147,7 @@ class LearnerConfig:
     imitation: str = setting(
         "cross_entropy",
         "Loss towards the teacher's action.",
-        choices=("none", "cross_entropy", "margin"),
+        choices=("none", "cross_entropy"),
     )
     imitation_weight: float = setting(4.0, "Weight of imitation before the gate.", low=0.0)
     imitation_floor: float = setting(
@@ -184,7 +159,6 @@ class LearnerConfig:
     imitation_width: float = setting(
         0.12, "Spinner distance (of 1) within which an action still resembles.", low=1e-3
     )
-    imitation_margin: float = setting(0.8, "Value margin of the margin loss.", low=0.0)
     spinner_weight: float = setting(0.1, "Weight of the continuous spinner head.", low=0.0)
 
 

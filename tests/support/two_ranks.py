@@ -28,7 +28,7 @@ CPU = torch.device("cpu")
 KINDS = {
     "huber": (),
     "prioritised_parts": ("learner.gradient_accumulation_steps=3",),
-    "hl_gauss": ("learner.loss=hl_gauss", "learner.imitation=margin"),
+    "c51": ("learner.loss=c51",),
     "float16": ("learner.precision=float16",),
 }
 """Settings of the updates that are compared."""
@@ -38,7 +38,6 @@ SKIPPED = (2, 4)
 RUN = (
     *SMALL, "run.steps=2400", "run.log_interval=400", "replay.prioritised=true",
     "run.keep_checkpoints=9", "run.checkpoint_interval=800", "exploration.epsilon_max=0.5",
-    "learner.munchausen=0.1",
 )  # fmt: skip
 STOP = 1200
 

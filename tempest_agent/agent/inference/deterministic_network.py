@@ -10,7 +10,7 @@ a dense product on a CPU.
 Whatever cannot change which action is best is left out:
 
 * with plain values the state value of the dueling head, which all actions share;
-* with ``c51`` and ``hl_gauss`` the scale of the bins: they are taken to lie between -1 and 1;
+* with ``c51`` the scale of the bins: they are taken to lie between -1 and 1;
 * with ``iqn`` the single quantiles.  At the even fractions of play a value is their mean, and as
   everything after ``FractionLayer`` is linear, the mean of its answers can go through once.
 """

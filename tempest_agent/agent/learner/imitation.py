@@ -3,7 +3,7 @@
 The labels are those of the states that the student itself reaches (Ross et al. 2011, "A reduction
 of imitation learning to no-regret online learning"), and count less the better the student plays
 (QDagger of Agarwal et al. 2022, "Reincarnating reinforcement learning"; weight
-``max(0, 1 - student / teacher)`` where scores are positive).  Both losses are graded: a spinner
+``max(0, 1 - student / teacher)`` where scores are positive).  The loss is graded: a spinner
 position near the teacher's is nearly right.
 """
 
@@ -57,15 +57,3 @@ def cross_entropy(values: Tensor, legal: Tensor, alike: Tensor, temperature: flo
     wanted = alike.flatten(1)
     wanted = wanted / wanted.sum(dim=1, keepdim=True)
     return -(wanted * torch.log_softmax(logits, dim=1)).sum(dim=1)
-
-
-def margin(values: Tensor, legal: Tensor, alike: Tensor, gap: float) -> Tensor:
-    """Large-margin loss ``(B,)``: others must stay ``gap * (1 - alike)`` below the teacher's.
-
-    Hester et al. 2018, "Deep Q-learning from demonstrations", with a graded margin.
-    """
-    raised = values + gap * (1.0 - alike)
-    best = raised.masked_fill(~legal.unsqueeze(-1), -torch.inf).flatten(1).max(dim=1).values
-    flat = alike.flatten(1)
-    own = values.flatten(1).gather(1, flat.argmax(dim=1, keepdim=True)).squeeze(1)
-    return best - own

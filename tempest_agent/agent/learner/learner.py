@@ -141,7 +141,7 @@ class Learner:
             rows = self.rows(piece, self.metrics)
             found = self._without_graph(rows, imitation, share)
             predicted, each = found or self._with_graph(rows, imitation, labels, share)
-            record_rows(rows, predicted, each, self.learner.value_rescaling, self.metrics)
+            record_rows(rows, predicted, each, self.metrics)
             errors[first:last] = (predicted - rows.target).abs()
         return errors
 

@@ -15,7 +15,7 @@ from tempest_agent.agent.networks.q_network import Heads, Layout, QNetwork
 from tempest_agent.agent.replay.rows import Batch
 from tempest_agent.config import Config
 
-from .imitation import cross_entropy, margin, resemblance
+from .imitation import cross_entropy, resemblance
 from .metrics import Metrics
 from .targets import Target
 
@@ -28,7 +28,7 @@ class BatchRows(NamedTuple):
     pair: Tensor
     position: Tensor
     target: Tensor
-    """Mean of the target, in the units of the network."""
+    """Mean of the target."""
     points: Tensor
     point_weights: Tensor
     weight: Tensor
@@ -46,7 +46,7 @@ class Loss(NamedTuple):
     loss: Tensor
     """``()``, to be differentiated."""
     predicted: Tensor
-    """``(B,)``, in the units of the network."""
+    """``(B,)``."""
     each: Tensor
     """``(B,)``, loss of the values."""
 
@@ -190,10 +190,7 @@ class Objective:
             self.layout.num_pairs,
         )
         usable = rows.usable
-        if learner.imitation == "margin":
-            each = margin(heads.values, rows.legal, alike, learner.imitation_margin)
-        else:
-            each = cross_entropy(heads.values, rows.legal, alike, learner.imitation_temperature)
+        each = cross_entropy(heads.values, rows.legal, alike, learner.imitation_temperature)
         each = torch.where(usable > 0, each, 0.0)
         metrics.mean("imitation_loss", each, usable.sum())
         return each.sum() / labels

@@ -36,7 +36,6 @@ class Followers(Generic[Network]):
         self.tau = tau
         self.interval = interval
         self.ema_decay = ema_decay
-        # In evaluation mode: noisy layers judge and play with their mean weights.
         self.target = copy.deepcopy(online).requires_grad_(False).eval()
         self.target_age = self._age_before = 0.0
         self.average = copy.deepcopy(online).requires_grad_(False).eval()

@@ -1,7 +1,7 @@
 """Targets of a batch: what the networks say of the states after it, put together with the rewards.
 
-The parts are settings of ``learner``: ``double_q``, ``munchausen``, ``trace``, ``value_rescaling``
-and ``target_clip``; the form of a target follows from ``loss`` (see ``distributions``).
+The parts are settings of ``learner``: ``double_q``, ``trace`` and ``target_clip``; the form of a
+target follows from ``loss`` (see ``value_distributions``).
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ from tempest_agent.agent.inference.inference_copy import InferenceCopy
 from tempest_agent.agent.networks import plain
 from tempest_agent.agent.networks.actions import pair_mask, to_unit
 from tempest_agent.agent.networks.q_network import Heads, QNetwork
-from tempest_agent.agent.networks.value_rescaling import rescale, restore
 from tempest_agent.agent.replay.rows import Batch, Path
 from tempest_agent.config import Config
 
-from .munchausen import log_policy, soft_bootstrap, soft_policy
 from .retrace import (
     held_actions,
     knot_shares,
@@ -39,11 +37,11 @@ class Target(NamedTuple):
     """What B rows are to learn."""
 
     points: Tensor
-    """``(B, P)``, in the units of the network, within the clamp."""
+    """``(B, P)``, within the clamp."""
     weights: Tensor
     """``(B, P)``, adding up to 1."""
     raw: Tensor
-    """``(B,)``, means before the clamp, in units of reward."""
+    """``(B,)``, means before the clamp."""
     below: Tensor
     """``(B,)``, share of each target that the clamp raised."""
     above: Tensor
@@ -89,7 +87,6 @@ class Bootstrap:
         self.device = device
         self.layout = network.layout
         self._knot_shares = knot_shares(self.layout.counts, network.num_knots).to(device)
-        self._is_plain = self.learner.munchausen == 0 and self.learner.value_rescaling == "none"
 
     @torch.no_grad()
     def __call__(self, batch: Batch, target_clip: float | None = None) -> Target:
@@ -103,18 +100,14 @@ class Bootstrap:
         else:
             effective = self._here(batch.horizons).float()
             returns, discounts = self._here(batch.returns), self._here(batch.discounts)
-            if self._is_plain and plain.applies_to(self.network, returns):
+            if plain.applies_to(self.network, returns):
                 return self._at_once(batch, returns, discounts, limit)
-            numbers, bonus = self._following(batch)
+            numbers = self._following(batch)
             points, weights = self.network.distribution.points(numbers)
-            points = restore(points, learner.value_rescaling)
-            if learner.munchausen > 0:
-                points = points + bonus.unsqueeze(1)
-                returns = returns + self._bonuses(batch.way)
             raw = n_step_target(returns.unsqueeze(1), discounts.unsqueeze(1), points)
         clamped, below, above = clamp_target(raw, limit)
         return Target(
-            points=rescale(clamped, learner.value_rescaling),
+            points=clamped,
             weights=weights,
             raw=(raw * weights).sum(dim=1),
             below=(below * weights).sum(dim=1),
@@ -135,17 +128,14 @@ class Bootstrap:
         effective = self._here(batch.horizons).float()
         return Target(points, torch.ones_like(points), raw, below, above, effective)
 
-    def _following(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Numbers ``(B, D)`` of the states to bootstrap on, and the entropy bonus ``(B,)``."""
+    def _following(self, batch: Batch) -> Tensor:
+        """Numbers ``(B, D)`` of the states to bootstrap on."""
         observation = self.observation(batch.next_codes)
         legal = self._legal(self._here(batch.next_zap_legal))
         judge = self.target(observation)
-        if self.learner.munchausen > 0:
-            return soft_bootstrap(judge, legal, self.network.distribution, self.learner)
         chooser = self.online(observation) if self.learner.double_q else judge
         choice = choose(self.network, chooser, legal)
-        numbers = self.network.numbers_at(judge, choice.pair, choice.position)
-        return numbers, torch.zeros_like(numbers[:, 0])
+        return self.network.numbers_at(judge, choice.pair, choice.position)
 
     def _states(self, path: Path) -> _States:
         states = path.reward.shape[0] * path.reward.shape[1]
@@ -158,25 +148,11 @@ class Bootstrap:
             legal=self._legal(zap_legal),
         )
 
-    def _bonuses(self, path: Path) -> Tensor:
-        """What Munchausen adds to the return of each path, ``(B,)``."""
-        learner, shape = self.learner, path.reward.shape
-        states, temperature = self._states(path), learner.munchausen_temperature
-        heads = self.target(states.observation)
-        own = self._value(heads, states.pair, states.position)
-        values = restore(heads.values, learner.value_rescaling)
-        scaled = log_policy(own, values, states.legal, temperature)
-        scaled = scaled.clamp(learner.munchausen_floor, 0.0).view(shape)
-        entropy = soft_policy(values, states.legal, temperature)[1].view(shape)
-        bonus = learner.munchausen * scaled
-        # The first action is given: what is learned is its value.
-        bonus[:, 1:] += entropy[:, 1:]
-        powers = learner.gamma ** torch.arange(shape[1], device=self.device)
-        return torch.where(self._here(path.valid) > 0, powers * bonus, 0.0).sum(dim=1)
-
     def _retrace(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """Retrace targets ``(B,)`` and the numbers of decisions that they rest on."""
-        learner, path = self.learner, batch.way
+        learner, path = self.learner, batch.path
+        if path is None:
+            raise ValueError("retrace needs the decisions of each return")
         shape = path.reward.shape
         states = self._states(path)
         chances, judge = self._policy(states.observation, states.legal)
@@ -208,18 +184,16 @@ class Bootstrap:
         """The student's softmax policy ``(B, 4 K)``, and what the target network judges it by."""
         judge = self.target(observation)
         chooser = self.online(observation) if self.learner.double_q else judge
-        values = restore(chooser.values, self.learner.value_rescaling)
-        return policy(values, legal, self.learner.trace_temperature), judge
+        return policy(chooser.values, legal, self.learner.trace_temperature), judge
 
     def _expected(self, chances: Tensor, judge: Heads) -> Tensor:
-        """Mean value ``(B,)`` of a policy in units of reward."""
-        values = restore(judge.values, self.learner.value_rescaling)
-        return (chances * values.flatten(1)).sum(dim=1)
+        """Mean value ``(B,)`` of a policy."""
+        return (chances * judge.values.flatten(1)).sum(dim=1)
 
     def _value(self, heads: Heads, pair: Tensor, position: Tensor) -> Tensor:
-        """Value ``(B,)`` of one action in units of reward."""
+        """Value ``(B,)`` of one action."""
         numbers = self.network.numbers_at(heads, pair, position)
-        return restore(self.network.distribution.mean(numbers), self.learner.value_rescaling)
+        return self.network.distribution.mean(numbers)
 
     def observation(self, codes: Column) -> Tensor:
         """Codes ``(B, F)`` as features on the device, float32."""

@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from tempest_agent.agent.devices import Column
-from tempest_agent.agent.networks.value_rescaling import restore
 from tempest_agent.agent.replay.rows import DRIVER_NAMES
 
 from .gradient_accumulation import CLIP_EPSILON
@@ -33,11 +32,8 @@ def record_targets(target: Target, metrics: Metrics) -> None:
 
 
 @torch.no_grad()
-def record_rows(
-    rows: BatchRows, predicted: Tensor, row_loss: Tensor, rescaling: str, metrics: Metrics
-) -> None:
-    """Figures of ``rows``: predictions ``(B,)`` in units ``rescaling``, losses ``(B,)``."""
-    predicted = restore(predicted, rescaling)
+def record_rows(rows: BatchRows, predicted: Tensor, row_loss: Tensor, metrics: Metrics) -> None:
+    """Figures of ``rows``: predictions ``(B,)``, losses ``(B,)``."""
     metrics.mean("loss", row_loss)
     metrics.mean("q_mean", predicted)
     metrics.highest("q_max", predicted)

@@ -26,7 +26,6 @@ from . import fused_layers
 from .actions import BUTTON_PAIRS, SPINNER_COUNTS
 from .interpolation import interpolate
 from .lane_head import LaneHead
-from .noisy_linear import NoisyLinear
 from .plain_kernels import dueling_values
 from .value_distributions import make_distribution
 
@@ -202,7 +201,6 @@ class QNetwork(nn.Module):
         else:
             self.encoder = MlpEncoder(layout.num_features, settings.hidden, settings.layer_norm)
         width = self.encoder.num_outputs
-        linear = NoisyLinear if settings.noisy else nn.Linear
         outputs = layout.num_pairs * self.num_knots + int(self.dueling)
         self.lane_head: LaneHead | None = None
         if settings.value_head == "lanes":
@@ -213,17 +211,13 @@ class QNetwork(nn.Module):
                 settings.lane_width, width, layout.num_pairs, layout.counts, settings.layer_norm
             )
         self.outputs = outputs * self.distribution.head_numbers
-        self.value_head = linear(width, self.outputs)
+        self.value_head = nn.Linear(width, self.outputs)
         self.spinner_head = nn.Linear(width, layout.num_pairs)
         self.fraction_layer = self.distribution.fraction_layer(width)
         with torch.no_grad():
             # Small first values: nothing to unlearn, and no action favoured by accident.
             self.value_head.weight.mul_(0.1)
             self.value_head.bias.zero_()
-            if isinstance(self.value_head, NoisyLinear):
-                # As strong beside the weights as where nothing is made small.
-                self.value_head.weight_noise.mul_(0.1)
-                self.value_head.bias_noise.mul_(0.1)
             self.spinner_head.weight.mul_(0.1)
             self.spinner_head.bias.zero_()
 

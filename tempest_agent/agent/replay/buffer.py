@@ -19,8 +19,8 @@ What a sample that starts at row ``t`` is, case by case (n = ``n_steps``):
   later decision that was not the agent's own greedy one.  The first decision always counts,
   whoever made it: its value is what is learned.
 
-With ``trace="retrace"`` returns are as long as without a cut.  With it, or with ``paths``, the
-decisions on the way are delivered with them (``Path``).
+With ``trace="retrace"`` returns are as long as without a cut, and the decisions on the way are
+delivered with them (``Path``).
 
 Prioritised rows are drawn in proportion to their priority, one from each of B equal slices of the
 total, so no region of the buffer is missed by chance.  A new row has the largest priority seen.
@@ -28,8 +28,7 @@ total, so no region of the buffer is missed by chance.  A new row has the larges
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,14 +41,11 @@ from .ring import ReplayRing, check_memory
 from .rows import (
     AGENT,
     ASIDE,
-    BEFORE_DEATH,
     DRIVER_NAMES,
     DRIVER_SHIFT,
     EXPERT,
     EXPLORATION,
     LABELLED,
-    TERMINATED,
-    TRUNCATED,
     ZAP_LEGAL,
     Batch,
     Path,
@@ -72,9 +68,6 @@ __all__ = [
 
 PRIORITY_FLOOR = 1e-3
 
-_EXPERT_TRIES = 50
-"""Rounds of draws after which a batch goes without some of its teacher's rows: they are rare."""
-
 
 def _itself(value: Any) -> Any:
     return value
@@ -90,14 +83,9 @@ class ReplayBuffer(ReplayRing):
         n_steps: longest return.
         gamma: discount per decision.
         trace: ``uncorrected``, ``cut`` at other drivers' actions, or ``retrace``.
-        paths: whether each return comes with its decisions; with ``retrace`` it does anyway.
         seed: of the sampling.
         prioritised: sample by the last error instead of uniformly.
         priority_exponent: alpha of Schaul et al. 2016, "Prioritized experience replay".
-        death_boost: factor on the error that the last decisions before a termination are
-            prioritised by.
-        death_window: how many decisions those are.
-        expert_share: least share of a batch that is the teacher's rows, drawn uniformly.
         stored: type of the observations' numbers (``Layout.stored``).
         stored_counts: type of the continuous actions (``Layout.stored_counts``).
 
@@ -114,13 +102,9 @@ class ReplayBuffer(ReplayRing):
         n_steps: int,
         gamma: float,
         trace: str = "uncorrected",
-        paths: bool = False,
         seed: int = 0,
         prioritised: bool = False,
         priority_exponent: float = 0.5,
-        death_boost: float = 1.0,
-        death_window: int = 30,
-        expert_share: float = 0.0,
         stored: str = "int8",
         stored_counts: str = "int8",
     ) -> None:
@@ -138,11 +122,9 @@ class ReplayBuffer(ReplayRing):
             stored_counts=stored_counts,
             prioritised=prioritised,
         )
-        self.n_steps, self.gamma, self.cut = n_steps, gamma, trace == "cut"
-        self.paths = paths or trace == "retrace"
+        self.n_steps, self.gamma = n_steps, gamma
+        self.cut, self.paths = trace == "cut", trace == "retrace"
         self.priority_exponent = priority_exponent
-        self.death_boost, self.death_window = death_boost, death_window
-        self.expert_share = expert_share
         self.random = np.random.default_rng(seed)
         self.tree: Any = self._make_tree(length * num_envs) if prioritised else None
         self.largest_error: Any = 1.0
@@ -162,43 +144,22 @@ class ReplayBuffer(ReplayRing):
         """Let samples from now on reach over ``n_steps`` decisions, no more than at the start."""
         self.n_steps = n_steps
 
-    def _prioritise(self, t: int, terminated: NDArray[np.bool_]) -> None:
+    def _prioritise(self, t: int) -> None:
         """Priorities of the rows that were just stored at ``t``, and of those before them."""
         if self.tree is None:
             return
-        if self.death_boost > 1.0 and terminated.any():
-            for rows in self._before_death(t, np.flatnonzero(terminated)):
-                # The newest rows have no priority yet and get theirs with the factor.
-                self.tree.scale(rows, self.death_boost**self.priority_exponent)
-        self._prioritise_new(self.tree, t)
-
-    def _prioritise_new(self, tree: Any, t: int) -> None:
         here = t * self.num_envs + self._columns
-        tree.set(here, np.zeros(self.num_envs))
+        self.tree.set(here, np.zeros(self.num_envs))
         if self.filled:
             before = ((t - 1) % self.length) * self.num_envs + self._columns
-            tree.set(before, self._priorities(before, np.full(self.num_envs, self.largest_error)))
+            self.tree.set(before, self._priorities(self._largest_of_each()))
 
-    def _before_death(self, t: int, games: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Mark the decisions of ``games`` that led to their termination at ``t``; their rows."""
-        alive = games
-        for back in range(min(self.death_window, self.filled + 1, self.length)):
-            at = (t - back) % self.length
-            if back:
-                # The game before ended here: its decisions did not lead to this death.
-                alive = alive[self.flags[at, alive] & (TERMINATED | TRUNCATED) == 0]
-            fresh = alive[self.flags[at, alive] & BEFORE_DEATH == 0]
-            self.flags[at, fresh] |= BEFORE_DEATH
-            yield at * self.num_envs + fresh
+    def _largest_of_each(self) -> Any:
+        """The largest error seen, for each game."""
+        return np.full(self.num_envs, self.largest_error)
 
-    def _priorities(
-        self, rows: NDArray[np.int64], errors: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        if self.death_boost > 1.0:
-            boosted = self.flags.reshape(-1)[rows] & BEFORE_DEATH > 0
-            errors = np.where(boosted, errors * self.death_boost, errors)
-        priorities: NDArray[np.float64] = errors**self.priority_exponent
-        return priorities
+    def _priorities(self, errors: Any) -> Any:
+        return errors**self.priority_exponent
 
     def ages(self, rows: Column) -> Column:
         """Decisions of all games that were played since each of ``rows``."""
@@ -227,32 +188,7 @@ class ReplayBuffer(ReplayRing):
             chance = self.tree.priorities[rows] / self.tree.total
             raw = (chance * len(self)) ** -importance
             weights = (raw / self.highest(raw.max())).astype(np.float32)
-        if self.expert_share > 0.0:
-            self._add_experts(rows, weights)
         return self._batch(rows, weights)
-
-    def _add_experts(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> None:
-        """Put teacher's rows in place of others' until they are the wanted share."""
-        flags = self.flags.reshape(-1)
-        others = np.flatnonzero((flags[rows] >> DRIVER_SHIFT) & 3 != EXPERT)
-        missing = math.ceil(self.expert_share * rows.size - 1e-9) - (rows.size - others.size)
-        if missing <= 0:
-            return
-        oldest = (self.position - self.filled) % self.length * self.num_envs
-        found: list[NDArray[np.int64]] = []
-        count = 0
-        for _ in range(_EXPERT_TRIES):
-            drawn = self.random.integers(0, len(self), 4 * missing)
-            drawn = (drawn + oldest) % flags.size
-            experts = drawn[(flags[drawn] >> DRIVER_SHIFT) & 3 == EXPERT][: missing - count]
-            found.append(experts)
-            count += experts.size
-            if count == missing:
-                break
-        places = self.random.permutation(others)[:count]
-        rows[places] = np.concatenate(found)
-        # Drawn uniformly, so no priority has to be undone.
-        weights[places] = 1.0
 
     def _batch(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Batch:
         count = rows.size
@@ -303,7 +239,7 @@ class ReplayBuffer(ReplayRing):
             return
         magnitude = np.abs(errors).astype(np.float64) + PRIORITY_FLOOR
         self.largest_error = max(self.largest_error, float(magnitude.max()))
-        self.tree.set(rows, self._priorities(rows, magnitude))
+        self.tree.set(rows, self._priorities(magnitude))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All stored rows and their priorities as plain arrays, for a snapshot."""

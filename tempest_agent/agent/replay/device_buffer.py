@@ -1,17 +1,15 @@
 """The replay in the memory of the training device.
 
 Observations live only there.  The ten other bytes of a row are kept on both sides: the host's are
-the record that snapshots and the marks before deaths are made of, the device's are what returns
+the record that snapshots are made of, the device's are what returns
 are put together from.  A batch is assembled by index arithmetic over all its rows at once, and
 nothing is read back to the host, so an update can be queued while the one before it still runs.
 
-The rows drawn are those of ``ReplayBuffer`` with the same seed (but for ``expert_share``).
+The rows drawn are those of ``ReplayBuffer`` with the same seed.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,9 +24,7 @@ from .device_priorities import DeviceTree
 from .ring import SMALL_COLUMNS, check_memory
 from .rows import (
     AGENT,
-    BEFORE_DEATH,
     DRIVER_SHIFT,
-    EXPERT,
     LABELLED,
     TERMINATED,
     TRUNCATED,
@@ -39,8 +35,6 @@ from .rows import (
 )
 
 _FIRST_PLACES = 64
-_CANDIDATES = 8
-"""Uniform draws for each row of the teacher's share; where his rows are rarer, fewer are found."""
 
 
 class DeviceReplay(ReplayBuffer):
@@ -153,26 +147,9 @@ class DeviceReplay(ReplayBuffer):
             self._free.append(place)
             self._place[row] = -1
 
-    def _prioritise_new(self, tree: Any, t: int) -> None:
-        here = t * self.num_envs + self._columns
-        tree.set(here, np.zeros(self.num_envs))
-        if self.filled:
-            before = self._here(((t - 1) % self.length) * self.num_envs + self._columns)
-            errors = torch.ones(self.num_envs, dtype=torch.float64, device=self.device)
-            tree.set(before, self._device_priorities(before, errors * self.largest_error))
-
-    def _before_death(self, t: int, games: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        for rows in super()._before_death(t, games):
-            if rows.size:
-                at = int(rows[0]) // self.num_envs
-                self._small["flags"][at] = self._here(self.flags[at])
-                yield rows
-
-    def _device_priorities(self, rows: Tensor, errors: Tensor) -> Tensor:
-        if self.death_boost > 1.0:
-            boosted = self._small["flags"].view(-1)[rows] & BEFORE_DEATH > 0
-            errors = torch.where(boosted, errors * self.death_boost, errors)
-        return errors**self.priority_exponent
+    def _largest_of_each(self) -> Any:
+        errors = torch.ones(self.num_envs, dtype=torch.float64, device=self.device)
+        return errors * self.largest_error
 
     def sample(self, count: int, importance: float = 1.0) -> Batch:
         """``count`` starts with their n-step returns, as tensors; see ``ReplayBuffer.sample``."""
@@ -190,8 +167,6 @@ class DeviceReplay(ReplayBuffer):
             chance = self.tree.priorities[rows] / self.tree.total
             raw = (chance * len(self)) ** -importance
             weights = (raw / self.highest(raw.max())).float()
-        if self.expert_share > 0.0:
-            rows, weights = self._with_experts(rows, weights)
         return rows, weights
 
     def ages(self, rows: Column) -> Column:
@@ -207,30 +182,6 @@ class DeviceReplay(ReplayBuffer):
         drawn = self.random.integers(0, len(self), count)
         oldest = (self.position - self.filled) % self.length
         return self._here((drawn + oldest * self.num_envs) % (self.length * self.num_envs))
-
-    def _with_experts(self, rows: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Teacher's rows in place of others' until they are the wanted share."""
-        wanted = math.ceil(self.expert_share * len(rows) - 1e-9)
-        others = ~self._is_expert(rows)
-        missing = (wanted - (len(rows) - others.sum())).clamp(min=0)
-        drawn = self._uniform(_CANDIDATES * wanted)
-        suits = self._is_expert(drawn)
-        found = torch.zeros_like(rows)
-        # The i-th suitable draw goes to place i; those beyond the batch to the last, unused.
-        place = (suits.cumsum(0) - 1).clamp(max=len(rows) - 1)
-        found = found.scatter(0, torch.where(suits, place, len(rows) - 1), drawn)
-        missing = torch.minimum(missing, suits.sum())
-        # Others give way in random order.
-        order = self._here(self.random.permutation(len(rows)))
-        rank = torch.empty_like(rows)
-        rank[order] = others[order].cumsum(0) - 1
-        gives_way = others & (rank < missing)
-        rows = torch.where(gives_way, found[rank.clamp(min=0)], rows)
-        # Drawn uniformly, so no priority has to be undone.
-        return rows, torch.where(gives_way, 1.0, weights)
-
-    def _is_expert(self, rows: Tensor) -> Tensor:
-        return (self._small["flags"].view(-1)[rows] >> DRIVER_SHIFT) & 3 == EXPERT
 
     def assembled(self, rows: Tensor, weights: Tensor) -> Batch:
         """The batch of the starts ``rows``, int64 ``(B,)``, with importance ``weights``."""
@@ -303,7 +254,7 @@ class DeviceReplay(ReplayBuffer):
         # A plain number would become float32, and a resumed run go on with another one.
         before = torch.as_tensor(self.largest_error, dtype=torch.float64, device=self.device)
         self.largest_error = torch.maximum(magnitude.max(), before)
-        self.tree.set(rows, self._device_priorities(rows, magnitude))
+        self.tree.set(rows, self._priorities(magnitude))
 
     def load(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
         """Restore what ``arrays`` and ``state_dict`` gave, of either kind of replay."""

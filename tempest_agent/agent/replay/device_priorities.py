@@ -37,10 +37,6 @@ class DeviceTree:
         """Give ``rows`` new priorities; of a row named twice any of its values stays."""
         self.priorities[self._here(rows)] = self._here(values)
 
-    def scale(self, rows: Any, factor: float) -> None:
-        """Multiply the priorities of ``rows``, each named once."""
-        self.priorities[self._here(rows)] *= factor
-
     def sample(self, count: int, random: np.random.Generator) -> Tensor:
         """``count`` rows, one from each of ``count`` equal slices of the total priority."""
         places = self._here((np.arange(count) + random.random(count)) / count)

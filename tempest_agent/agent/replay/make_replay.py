@@ -31,13 +31,9 @@ def make_replay(
         "n_steps": max(learner.n_steps, learner.n_steps_end),
         "gamma": learner.gamma,
         "trace": learner.trace,
-        "paths": learner.munchausen > 0,
         "seed": seed,
         "prioritised": replay.prioritised,
         "priority_exponent": replay.priority_exponent,
-        "death_boost": replay.death_boost,
-        "death_window": replay.death_window,
-        "expert_share": replay.expert_share,
         "stored": layout.stored,
         "stored_counts": layout.stored_counts,
     }

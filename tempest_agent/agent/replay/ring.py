@@ -128,7 +128,7 @@ class ReplayRing:
                 first + int(game), rows.final_codes[game], bool(rows.final_zap_legal[game])
             )
         self.flags[t] = flags
-        self._prioritise(t, rows.terminated)
+        self._prioritise(t)
         self.position = (t + 1) % self.length
         self.filled = min(self.filled + 1, self.length)
 
@@ -154,7 +154,7 @@ class ReplayRing:
             row = newest * self.num_envs + int(game)
             self._keep_aside(row, codes[game], bool(zap_legal[game]))
 
-    def _prioritise(self, t: int, terminated: NDArray[np.bool_]) -> None:
+    def _prioritise(self, t: int) -> None:
         """Take note of the rows that were just stored at ``t``."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:

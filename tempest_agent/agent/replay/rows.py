@@ -16,7 +16,6 @@ DRIVER_NAMES = ("agent", "exploration", "expert")
 TERMINATED, TRUNCATED, EPISODE_START, ZAP_LEGAL = 1, 2, 4, 8
 DRIVER_SHIFT = 4
 LABELLED = 64
-BEFORE_DEATH = 128
 
 NO_ROW = -1
 ASIDE = -2
@@ -83,16 +82,7 @@ class Batch(NamedTuple):
     rows: Column
     """Flat row numbers, for ``update_priorities``."""
     path: Path | None = None
-    """The decisions of each return; only for retrace and Munchausen."""
-
-    @property
-    def way(self) -> Path:
-        """``path``, or without one the first decision of each return as its only one."""
-        if self.path is not None:
-            return self.path
-        first = (self.codes, self.spin, self.buttons, self.zap_legal, self.driver, self.returns)
-        valid = self.horizons > 0
-        return Path(*[column[:, None] for column in (*first, valid)])
+    """The decisions of each return; only for retrace."""
 
     def part(self, first: int, last: int) -> Batch:
         """Rows ``first`` to ``last - 1``, without copying."""

@@ -97,10 +97,6 @@ class SumTree:
         """Give ``rows`` new priorities; of a row named twice the last value stays."""
         _set(self._tree, self._leaves, rows, values)
 
-    def scale(self, rows: NDArray[np.int64], factor: float) -> None:
-        """Multiply the priorities of ``rows``, each named once."""
-        self.set(rows, self._leaves[rows] * factor)
-
     def sample(self, count: int, random: np.random.Generator) -> NDArray[np.int64]:
         """``count`` rows, one from each of ``count`` equal slices of the total priority."""
         masses = (np.arange(count) + random.random(count)) * (self.total / count)

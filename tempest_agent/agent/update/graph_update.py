@@ -52,7 +52,7 @@ class WholeUpdate:
     """Draws rows and learns from them.
 
     Args:
-        learner: what learns; not with noisy layers, nor in float16.
+        learner: what learns; not in float16.
         replay: on the learner's device.
         branches: micro-batches that run beside each other.
         compiler: makes kernels of a function.
@@ -87,7 +87,6 @@ class WholeUpdate:
             and learner.device.type == "cuda"
             and learner.learner.compile
             and learner.replicas.size == 1
-            and not learner.network.noisy
             and learner.accumulator.precision != "float16"
         )
         return cls(learner, replay) if admits else None
@@ -270,10 +269,11 @@ class WholeUpdate:
         learner, figures, whole = self.learner, Collected(), BatchRows(*rows)
         predicted = torch.cat([predicted for predicted, _ in losses])
         each = torch.cat([each for _, each in losses])
-        setting = learner.learner
-        record_rows(whole, predicted, each, setting.value_rescaling, figures)
+        record_rows(whole, predicted, each, figures)
         taken = self._flat.step(gradients, rate, share)
-        record_step(taken.norm, taken.group_norms, taken.took, setting.max_grad_norm, figures)
+        record_step(
+            taken.norm, taken.group_norms, taken.took, learner.learner.max_grad_norm, figures
+        )
         if self._sums is not None:
             self._sums.add(torch.cat([*tables, figures.table()], dim=1))
         return (predicted - whole.target).abs(), taken.took
@@ -288,11 +288,10 @@ class WholeUpdate:
         piece = BatchRows(*(column[: len(losses[0][0])] for column in rows))
         self._losses(piece, self._settings[1], labels, each)
         predicted, loss = losses[0]
-        setting = self.learner.learner
-        record_rows(piece, predicted, loss, setting.value_rescaling, last)
+        record_rows(piece, predicted, loss, last)
         one = torch.ones((), device=self.device)
         groups = dict.fromkeys(self._flat.groups, one)
-        record_step(one, groups, one, setting.max_grad_norm, last)
+        record_step(one, groups, one, self.learner.learner.max_grad_norm, last)
         return [*first.names, *each.names * len(losses), *last.names]
 
     def give_figures(self) -> None:

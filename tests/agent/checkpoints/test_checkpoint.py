@@ -56,18 +56,15 @@ VARIANTS = [
     ("replay.prioritised=true",),
     ("learner.precision=float16", "learner.gradient_accumulation_steps=2"),
     ("learner.precision=bfloat16", "learner.trace=cut", "learner.n_steps=3", "learner.gamma=0.9"),
-    ("learner.loss=iqn", "network.noisy=true", "learner.learning_rate_schedule=cosine"),
+    ("learner.loss=iqn", "learner.learning_rate_schedule=cosine"),
     (
         "learner.loss=c51",
         "replay.prioritised=true",
-        "replay.death_boost=2",
-        "replay.expert_share=0.3",
-        "learner.value_rescaling=symlog",
     ),
     ("learner.trace=retrace", "learner.n_steps=3", "learner.gamma=0.9"),
     ("learner.train_freq=3", "learner.gradient_steps=2", "learner.n_steps=4", "learner.gamma=0.9"),
     ("run.compress_replay=false",),
-    ("replay.storage=device", "replay.prioritised=true", "replay.expert_share=0.3"),
+    ("replay.storage=device", "replay.prioritised=true"),
 ]
 
 
@@ -412,12 +409,10 @@ def test_an_exported_player_of_the_shipped_size_is_small(tmp_path: Path) -> None
 
 
 NEW_SETTINGS = {
-    "network": ("spinner_interpolation", "layer_norm", "noisy"),
-    "replay": ("death_boost", "death_window", "expert_share"),
+    "network": ("spinner_interpolation", "layer_norm"),
     "learner": (
         "learning_rate_schedule", "learning_rate_warm_up", "trace_decay", "trace_temperature",
-        "double_q", "munchausen", "munchausen_temperature", "munchausen_floor", "value_rescaling",
-        "value_bins", "value_smoothing", "quantile_samples", "max_skipped_updates",
+        "double_q", "value_bins", "quantile_samples", "max_skipped_updates",
     ),
 }  # fmt: skip
 """Settings that files of the first version do not have."""

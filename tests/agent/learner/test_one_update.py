@@ -20,7 +20,7 @@ from tempest_agent.agent.inference.greedy import (
     value_at,
 )
 from tempest_agent.agent.learner.gradient_accumulation import Accumulator
-from tempest_agent.agent.learner.imitation import cross_entropy, gate, margin, resemblance
+from tempest_agent.agent.learner.imitation import cross_entropy, gate, resemblance
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.learner.metrics import Metrics
 from tempest_agent.agent.learner.target_network import Followers
@@ -159,18 +159,6 @@ def test_cross_entropy_by_hand_sees_only_legal_pairs_and_no_state_value() -> Non
     for shift in (0.0, 50.0):
         loss = cross_entropy(values + shift, legal, alike, temperature=2.0)
         assert loss.item() == pytest.approx(expected, rel=1e-4)
-
-
-def test_margin_loss_by_hand() -> None:
-    values = torch.zeros(1, 4, 2)
-    values[0, 0, 0] = 1.0
-    alike = torch.zeros(1, 4, 2)
-    alike[0, 1] = tensor(1.0, 0.5)
-    legal = torch.ones(1, 4, dtype=torch.bool)
-    # best raised value is 1 + 0.8 of another pair, the teacher's is 0
-    assert margin(values, legal, alike, 0.8).item() == pytest.approx(1.8)
-    values[0, 1, 0] = 2.0
-    assert margin(values, legal, alike, 0.8).item() == pytest.approx(0.0)
 
 
 def test_imitation_fades_as_the_student_catches_up() -> None:

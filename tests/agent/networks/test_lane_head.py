@@ -152,7 +152,7 @@ def test_updates_move_all_its_parts_and_the_followers(tmp_path) -> None:  # type
 
 @pytest.mark.parametrize(
     "change", ["network.encoder=mlp", "network.spinner_knots=9", "learner.loss=c51",
-               "network.dueling=false", "network.spinner_head=regression", "network.noisy=true"]
+               "network.dueling=false", "network.spinner_head=regression"]
 )  # fmt: skip
 def test_what_it_does_not_go_with_is_said(change: str) -> None:
     with pytest.raises(ConfigError, match=r"network\.value_head=lanes"):

@@ -69,11 +69,10 @@ def trained(rows: int, *overrides: str) -> list[Any]:
         (),
         ("network.dueling=false",),
         ("network.spinner_head=knots", "learner.loss=squared"),
-        ("learner.double_q=false", "network.spinner_knots=2", "learner.value_rescaling=symlog"),
+        ("learner.double_q=false", "network.spinner_knots=2"),
         ("learner.gradient_accumulation_steps=3", "learner.target_clip=0.2"),
         ("learner.max_grad_norm=0.01", "learner.target_update_interval=2"),
         ("network.layer_norm=false",),
-        ("network.noisy=true",),
     ],
     ids=str,
 )
@@ -107,11 +106,10 @@ def test_the_gradient_is_found_without_a_graph_only_where_it_is_known(
         return bool(calls)
 
     assert not takes_graph()
-    assert not takes_graph("learner.munchausen=0.9")
     assert takes_graph(imitation=0.5)
     assert takes_graph(hook=True)
     for override in (
-        "network.noisy=true", "network.layer_norm=false", "learner.loss=c51", "learner.loss=iqn",
+        "network.layer_norm=false", "learner.loss=c51", "learner.loss=iqn",
         "network.spinner_interpolation=quadratic", "network.spinner_head=regression",
         "learner.precision=bfloat16",
     ):  # fmt: skip

@@ -135,8 +135,8 @@ def play(update: PlainUpdate | WholeUpdate, number: int, imitation: float = 0.5)
     [
         (),
         ("learner.loss=c51",),
-        ("learner.loss=hl_gauss", "learner.munchausen=0.9", "replay.prioritised=true"),
-        ("learner.imitation=margin", "network.spinner_head=knots"),
+        ("learner.loss=iqn", "replay.prioritised=true"),
+        ("network.spinner_head=knots",),
         ("network.dueling=false", "learner.target_update_interval=2"),
     ],
 )
