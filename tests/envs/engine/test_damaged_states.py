@@ -314,7 +314,7 @@ def test_no_index_leaves_an_array() -> None:
 
 def test_code_with_bounds_checks_is_kept_apart() -> None:
     code = (
-        "from pathlib import Path; from tempest_agent.envs.arcade import compiled; "
+        "from pathlib import Path; from tempest_agent.envs.machine import compiled; "
         "print(compiled._digest(frozenset({Path(compiled.__file__).parent})))"
     )
     digests = {
