@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.collect.source import Played
 from tempest_agent.agent.games.interface import Step
-from tempest_agent.agent.replay.buffer import Rows
+from tempest_agent.agent.replay.rows import Rows
 
 from .messages import Chunk, Columns
 

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.replay.buffer import AGENT, Batch
+from tempest_agent.agent.networks.layout import Layout
+from tempest_agent.agent.replay.rows import AGENT, Batch
 from tempest_agent.bench.figures import Figure, figure
 from tempest_agent.bench.tensor_memory import peak_bytes
 from tempest_agent.config import Config, load_config

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tempest_agent.agent.games.tempest_games import ZAP_LEGAL_FEATURE
-from tempest_agent.agent.replay.buffer import EXPERT, ReplayBuffer, Rows
+from tempest_agent.agent.replay.buffer import ReplayBuffer
+from tempest_agent.agent.replay.rows import EXPERT, Rows
 from tempest_agent.agent.replicas import Replicas
 from tempest_agent.config import Config, GameConfig
 from tempest_agent.demonstrations.dataset import Episode, load_demonstrations

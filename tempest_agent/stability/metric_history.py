@@ -13,9 +13,9 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from tempest_agent.agent.collect.drivers import free_games
-from tempest_agent.agent.networks.actions import BUTTON_PAIRS
 from tempest_agent.agent.networks.value_distributions import make_distribution
 from tempest_agent.config import Config
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS
 
 DRIVERS = ("agent", "exploration", "expert")
 LEAST_SHARE = 0.05

@@ -44,8 +44,8 @@ from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
 from tempest_agent.agent.dqn.policies import policy_name
 from tempest_agent.agent.games.interface import Games, Labeller
 from tempest_agent.agent.games.tempest_games import TempestGames, TempestTeacher, teacher_of
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.networks.network_size import NetworkSize, size_of
-from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.agent.ranks.exchange import collect_run, deal_run, share_networks
 from tempest_agent.agent.ranks.process_group import share_of
 from tempest_agent.agent.replicas import ALONE, Replicas

@@ -19,7 +19,7 @@ from hybrid_bandit import LAYOUT, random_batch
 from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.ranks.process_group import RankLostError, Ranks, join
-from tempest_agent.agent.replay.buffer import Batch
+from tempest_agent.agent.replay.rows import Batch
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.config import Config, load_config
 from tempest_agent.training.trainer import Trainer
@@ -70,7 +70,7 @@ def gradients(learner: Learner, batch: Batch) -> dict[str, Any]:
     learner.update(batch, 0.0, 0.7)
     named = learner.online.named_parameters()
     found = {name: p.grad.clone() for name, p in named if p.grad is not None}
-    return {"gradients": found, "norm": learner.accumulator.grad_norm.clone()}
+    return {"gradients": found, "norm": learner.grad_norm.clone()}
 
 
 def updated(learner: Learner, part: slice) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def updated(learner: Learner, part: slice) -> dict[str, Any]:
         learner.update(batch, 1e-3, 0.5)
     state = learner.state_dict()
     return {name: state[name] for name in ("online", "target", "average", "updates")} | {
-        "skipped": learner.accumulator.skipped
+        "skipped": learner.precision.skipped
     }
 
 

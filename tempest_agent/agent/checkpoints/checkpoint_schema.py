@@ -18,8 +18,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempest_agent.agent.networks.q_network import LANES, Layout, QNetwork
+from tempest_agent.agent.networks.layout import Layout
+from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.config import LARGEST, Config, ConfigError, forget_local, from_dict
+from tempest_agent.envs.machine.memory import LANES
 from tempest_agent.errors import one_line, shown
 from tempest_agent.stability.symptoms import DISEASES
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.games.interface import Games, Labeller, Step
-from tempest_agent.agent.replay.buffer import EXPERT, EXPLORATION, Rows
+from tempest_agent.agent.replay.rows import EXPERT, EXPLORATION, Rows
 from tempest_agent.errors import UserError
 
 from .drivers import Drivers

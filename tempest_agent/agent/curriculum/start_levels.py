@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.games.interface import Games, Step
-from tempest_agent.agent.replay.buffer import AGENT
+from tempest_agent.agent.replay.rows import AGENT
 from tempest_agent.config import GameConfig
 from tempest_agent.errors import UserError
 

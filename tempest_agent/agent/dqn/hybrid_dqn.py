@@ -32,7 +32,7 @@ from tempest_agent.agent.games.env_games import EnvGames
 from tempest_agent.agent.games.interface import Games, Labeller
 from tempest_agent.agent.learner.imitation import gate
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.agent.update.update import Update

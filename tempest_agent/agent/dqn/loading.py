@@ -12,7 +12,7 @@ from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
 from tempest_agent.agent.checkpoints.checkpoint_schema import PLAYER, RUN, require_entries
 from tempest_agent.agent.checkpoints.run_checkpoints import MISFITS
 from tempest_agent.agent.games.spaces import spaces_from
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import from_dict
 from tempest_agent.errors import UserError, one_line
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.games.env_games import EnvGames
-from tempest_agent.agent.inference.greedy import return_bound
+from tempest_agent.agent.learner.update_metrics import return_bound
 from tempest_agent.agent.ranks.rank_figures import share_figures
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Reporting:
         figures: dict[str, float] = {
             "steps": float(step),
             "updates": float(updates),
-            "skipped_updates": float(self.learner.accumulator.skipped),
+            "skipped_updates": float(self.learner.precision.skipped),
             "epsilon": float(self.collector.drivers.epsilon(self.curriculum.epsilon(step)).mean()),
             "imitation_gate": self.imitation_gate(),
             "return_bound": return_bound(self.collector.largest_reward, self.gamma),

@@ -24,7 +24,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from tempest_agent.agent.networks.actions import BUTTON_PAIRS, SPINNER_COUNTS, ZAP_PAIRS
+from tempest_agent.agent.networks.actions import ZAP_PAIRS
+from tempest_agent.agent.networks.encoders import LanesEncoder, MlpEncoder
 from tempest_agent.agent.networks.lane_head import (
     HALVES,
     NODES,
@@ -32,8 +33,10 @@ from tempest_agent.agent.networks.lane_head import (
     LaneHead,
     place_in_lane,
 )
-from tempest_agent.agent.networks.q_network import LANES, LanesEncoder, MlpEncoder, QNetwork
+from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.agent.networks.value_distributions import COSINES, FractionLayer
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, SPINNER_MAX
+from tempest_agent.envs.machine.memory import LANES
 
 from .deterministic_arithmetic import (
     Doubles,
@@ -147,7 +150,7 @@ class _LaneValues:
         return latent, (values / HALVES)[..., None]
 
 
-class ExactNetwork:
+class DeterministicNetwork:
     """Greedy decisions of a network.
 
     Args:
@@ -202,7 +205,7 @@ class ExactNetwork:
         legal[:, list(ZAP_PAIRS)] = zap_legal[:, None]
         buttons, position = np.zeros(rows, np.uint8), np.zeros(rows)
         pick(values, proposed, positions, legal, buttons, position)
-        return np.rint(position * SPINNER_COUNTS).astype(np.int8), buttons
+        return np.rint(position * SPINNER_MAX).astype(np.int8), buttons
 
     def _at_knots(self, hidden: Floats) -> Floats:
         """The numbers ``(N, 4, K, D)`` of the knots."""

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tempest_agent.agent.networks.q_network import Heads, MlpEncoder, QNetwork
+from tempest_agent.agent.networks.encoders import MlpEncoder
+from tempest_agent.agent.networks.q_network import Heads, QNetwork
 
 ALIGNMENT = 8
 """Sides of matrices that are multiples of this run several times as fast on a GPU in 16 bits."""

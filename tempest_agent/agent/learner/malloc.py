@@ -1,8 +1,8 @@
-"""Freed memory that stays with the process.
+"""Settings of glibc's ``malloc``: freed memory stays with the process.
 
-An update makes and frees the activations of its batch, tens of megabytes.  By default glibc hands
-such memory back to the system at once, and the system clears every page of it when the next update
-asks again: several percent of a CPU's time.
+An update allocates and frees the activations of its batch, tens of megabytes.  By default glibc
+returns such memory to the system at once, and the system clears every page of it for the next
+update: several percent of a CPU's time.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ _OWN_SETTINGS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNA
 
 
 def keep_freed_memory(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether the process now keeps freed memory: glibc only, and never against the user's own
-    settings of it in ``environment``."""
+    """Make the process keep freed memory; return whether it does.
+
+    Glibc only, and never against the user's own settings in ``environment``.
+    """
     if any(name in environment for name in _OWN_SETTINGS):
         return False
     try:

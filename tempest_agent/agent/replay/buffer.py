@@ -1,26 +1,7 @@
-"""Replay of decisions, with n-step returns put together when they are sampled.
+"""Replay of steps: rows are drawn uniformly or by priority, and their returns assembled.
 
-``replay_ring`` says what a row ``(t, e)``, one decision of game ``e``, holds.
-
-What a sample that starts at row ``t`` is, case by case (n = ``n_steps``):
-
-* nothing ends within n decisions: rewards of t .. t+n-1, bootstrap on the observation of t+n;
-* a **termination** at t+k: rewards of t .. t+k, no bootstrap.  The last n-1 decisions before a
-  death are sampled like all others, with returns of 1 to n-1 rewards;
-* a **truncation** at t+k: rewards of t .. t+k, bootstrap on the observation that the truncated
-  game ended with (kept aside; row t+k+1 already belongs to the next game).  A decision that both
-  terminates and is cut counts as a termination;
-* the **write head**: the newest row gives an observation but its successor is not there yet.  It
-  is not sampled as a start (one vector step later it is), and returns that would pass it bootstrap
-  on it with fewer rewards;
-* the **oldest rows** are ordinary starts until they are overwritten, and no return reaches over
-  the write head into them;
-* **another driver** (only with ``trace="cut"``): a return ends, with a bootstrap, before the first
-  later decision that was not the agent's own greedy one.  The first decision always counts,
-  whoever made it: its value is what is learned.
-
-With ``trace="retrace"`` returns are as long as without a cut, and the decisions on the way are
-delivered with them (``Path``).
+``ring`` stores the rows, ``n_step`` assembles returns.  With ``trace="cut"`` returns end at other
+drivers' actions; with ``trace="retrace"`` they do not, and come with their steps (``Path``).
 
 Prioritised rows are drawn in proportion to their priority, one from each of B equal slices of the
 total, so no region of the buffer is missed by chance.  A new row has the largest priority seen.
@@ -37,34 +18,10 @@ from numpy.typing import NDArray
 from tempest_agent.agent.devices import Column
 from tempest_agent.errors import UserError
 
-from .ring import ReplayRing, check_memory
-from .rows import (
-    AGENT,
-    ASIDE,
-    DRIVER_NAMES,
-    DRIVER_SHIFT,
-    EXPERT,
-    EXPLORATION,
-    LABELLED,
-    ZAP_LEGAL,
-    Batch,
-    Path,
-    Rows,
-    assemble,
-)
+from .n_step import FINAL, assemble
+from .ring import ReplayRing
+from .rows import DRIVER_SHIFT, LABELLED, ZAP_LEGAL, Batch, Path
 from .sum_tree import SumTree
-
-__all__ = [
-    "AGENT",
-    "DRIVER_NAMES",
-    "EXPERT",
-    "EXPLORATION",
-    "Batch",
-    "Path",
-    "ReplayBuffer",
-    "Rows",
-    "check_memory",
-]
 
 PRIORITY_FLOOR = 1e-3
 
@@ -74,14 +31,14 @@ def _itself(value: Any) -> Any:
 
 
 class ReplayBuffer(ReplayRing):
-    """The last ``capacity`` decisions of ``num_envs`` games.
+    """The last ``capacity`` steps of ``num_envs`` games.
 
     Args:
-        capacity: decisions kept over all games (rounded down to whole vector steps).
+        capacity: steps kept over all games (rounded down to whole vector steps).
         num_envs: games, N.
         num_features: observation length, F.
         n_steps: longest return.
-        gamma: discount per decision.
+        gamma: discount per step.
         trace: ``uncorrected``, ``cut`` at other drivers' actions, or ``retrace``.
         seed: of the sampling.
         prioritised: sample by the last error instead of uniformly.
@@ -126,48 +83,44 @@ class ReplayBuffer(ReplayRing):
         self.cut, self.paths = trace == "cut", trace == "retrace"
         self.priority_exponent = priority_exponent
         self.random = np.random.default_rng(seed)
-        self.tree: Any = self._make_tree(length * num_envs) if prioritised else None
+        self.priorities: Any = self._make_priorities(length * num_envs) if prioritised else None
         self.largest_error: Any = 1.0
         self.highest: Callable[[Any], Any] = _itself
-        """The largest of a number here and in the replays that the same updates draw from."""
+        """Largest of a number here and in the replays that the same updates draw from."""
         self._columns = np.arange(num_envs)
 
-    def _make_tree(self, rows: int) -> Any:
-        """What remembers priorities."""
+    def _make_priorities(self, rows: int) -> Any:
         return SumTree(rows)
 
     def __len__(self) -> int:
-        """Decisions that can be sampled as starts."""
+        """Steps that can be sampled as starts."""
         return max(0, self.filled - 1) * self.num_envs
 
     def set_n_steps(self, n_steps: int) -> None:
-        """Let samples from now on reach over ``n_steps`` decisions, no more than at the start."""
+        """Set the longest return of samples from now on, at most the one at the start."""
         self.n_steps = n_steps
 
     def _prioritise(self, t: int) -> None:
-        """Priorities of the rows that were just stored at ``t``, and of those before them."""
-        if self.tree is None:
+        """Give the rows just stored at ``t`` no priority, and those before them the largest."""
+        if self.priorities is None:
             return
         here = t * self.num_envs + self._columns
-        self.tree.set(here, np.zeros(self.num_envs))
+        self.priorities.set(here, np.zeros(self.num_envs))
         if self.filled:
             before = ((t - 1) % self.length) * self.num_envs + self._columns
-            self.tree.set(before, self._priorities(self._largest_of_each()))
+            self.priorities.set(before, self._largest_errors() ** self.priority_exponent)
 
-    def _largest_of_each(self) -> Any:
-        """The largest error seen, for each game."""
+    def _largest_errors(self) -> Any:
+        """Return the largest error seen, once for each game."""
         return np.full(self.num_envs, self.largest_error)
 
-    def _priorities(self, errors: Any) -> Any:
-        return errors**self.priority_exponent
-
     def ages(self, rows: Column) -> Column:
-        """Decisions of all games that were played since each of ``rows``."""
+        """Return the steps of all games that were played since each of ``rows``."""
         newest = (self.position - 1) % self.length
         return (newest - rows // self.num_envs) % self.length * self.num_envs
 
     def sample(self, count: int, importance: float = 1.0) -> Batch:
-        """``count`` starts with their n-step returns.
+        """Return ``count`` starts with their n-step returns.
 
         Args:
             count: rows, B.
@@ -179,16 +132,19 @@ class ReplayBuffer(ReplayRing):
         if len(self) == 0:
             raise ValueError("the replay holds no complete decision yet; add two steps first")
         weights = np.ones(count, np.float32)
-        if self.tree is None:
-            drawn = self.random.integers(0, len(self), count)
-            oldest = (self.position - self.filled) % self.length
-            rows = (drawn + oldest * self.num_envs) % (self.length * self.num_envs)
+        if self.priorities is None:
+            rows = self._draw_uniformly(count)
         else:
-            rows = self.tree.sample(count, self.random)
-            chance = self.tree.priorities[rows] / self.tree.total
+            rows = self.priorities.sample(count, self.random)
+            chance = self.priorities.values[rows] / self.priorities.total
             raw = (chance * len(self)) ** -importance
             weights = (raw / self.highest(raw.max())).astype(np.float32)
         return self._batch(rows, weights)
+
+    def _draw_uniformly(self, count: int) -> NDArray[np.int64]:
+        drawn = self.random.integers(0, len(self), count)
+        oldest = (self.position - self.filled) % self.length
+        return (drawn + oldest * self.num_envs) % (self.length * self.num_envs)
 
     def _batch(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Batch:
         count = rows.size
@@ -199,7 +155,7 @@ class ReplayBuffer(ReplayRing):
         horizons = np.empty(count, np.int64)
         boot = np.empty(count, np.int64)
         newest = (self.position - 1) % self.length
-        # Compiled code knows no float16; a copy asks nothing of a number but its size.
+        # Compiled code has no float16; a copy needs only the size of a number.
         form = np.dtype(np.uint16) if self.stored == np.float16 else self.stored
         assemble(
             rows, self.codes.view(form), self.reward, self.flags, newest, self.n_steps,
@@ -209,8 +165,8 @@ class ReplayBuffer(ReplayRing):
         flat = self.flags.reshape(-1)
         flags = flat[rows]
         next_zap = (flat[np.maximum(boot, 0)] & ZAP_LEGAL) > 0
-        for i in np.flatnonzero(boot <= ASIDE):
-            following[i], next_zap[i] = self.aside[int(ASIDE - boot[i])]
+        for i in np.flatnonzero(boot <= FINAL):
+            following[i], next_zap[i] = self.final_observations[int(FINAL - boot[i])]
         return Batch(
             codes, following, self.spin.reshape(-1)[rows], self.buttons.reshape(-1)[rows],
             returns, discounts, horizons, (flags & ZAP_LEGAL) > 0, next_zap,
@@ -221,46 +177,46 @@ class ReplayBuffer(ReplayRing):
 
     def _path(self, rows: NDArray[np.int64], horizons: NDArray[np.int64]) -> Path:
         step = np.arange(self.n_steps)
-        on_the_way = (rows[:, None] + step * self.num_envs) % (self.length * self.num_envs)
-        flags = self.flags.reshape(-1)[on_the_way]
+        way = (rows[:, None] + step * self.num_envs) % (self.length * self.num_envs)
+        flags = self.flags.reshape(-1)[way]
         return Path(
-            codes=self.codes.reshape(-1, self.num_features)[on_the_way],
-            spin=self.spin.reshape(-1)[on_the_way],
-            buttons=self.buttons.reshape(-1)[on_the_way],
+            codes=self.codes.reshape(-1, self.num_features)[way],
+            spin=self.spin.reshape(-1)[way],
+            buttons=self.buttons.reshape(-1)[way],
             zap_legal=(flags & ZAP_LEGAL) > 0,
             driver=((flags >> DRIVER_SHIFT) & 3).astype(np.uint8),
-            reward=self.reward.reshape(-1)[on_the_way],
+            reward=self.reward.reshape(-1)[way],
             valid=(step < horizons[:, None]).astype(np.float32),
         )
 
     def update_priorities(self, rows: Any, errors: Any) -> None:
-        """Remember the absolute errors of sampled ``rows``; nothing to do when uniform."""
-        if self.tree is None:
+        """Set the priorities of sampled ``rows`` by their absolute errors, if there are any."""
+        if self.priorities is None:
             return
         magnitude = np.abs(errors).astype(np.float64) + PRIORITY_FLOOR
         self.largest_error = max(self.largest_error, float(magnitude.max()))
-        self.tree.set(rows, self._priorities(magnitude))
+        self.priorities.set(rows, magnitude**self.priority_exponent)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All stored rows and their priorities as plain arrays, for a snapshot."""
+        """Return all stored rows and their priorities as plain arrays, for a snapshot."""
         out = super().arrays()
-        if self.tree is not None:
-            out["priorities"] = self.tree.numpy()
+        if self.priorities is not None:
+            out["priorities"] = self.priorities.numpy()
         return out
 
     def largest_arrays(self, rows: int) -> dict[str, int]:
-        """As in ``ReplayRing``, with the priorities."""
+        """Return the bounds of ``ReplayRing`` with that of the priorities."""
         return super().largest_arrays(rows) | {"priorities": 8 * rows}
 
     def state_dict(self) -> dict[str, Any]:
-        """Counters and random state, plain types; the rows are in ``arrays``."""
+        """Return counters and random state, plain types; the rows are in ``arrays``."""
         return super().state_dict() | {
             "random": self.random.bit_generator.state,
             "largest_priority": float(self.largest_error),
         }
 
     def load(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
-        """Restore what ``arrays`` and ``state_dict`` gave.
+        """Restore what ``arrays`` and ``state_dict`` returned.
 
         Raises:
             UserError: the snapshot is of a buffer of another shape.
@@ -273,8 +229,8 @@ class ReplayBuffer(ReplayRing):
             raise UserError("the replay snapshot has other priorities than one for each decision")
         super().load(arrays, state)
         self.load_random(state)
-        if self.tree is not None and priorities is not None:
-            self.tree.set(everything, priorities.astype(np.float64))
+        if self.priorities is not None and priorities is not None:
+            self.priorities.set(everything, priorities.astype(np.float64))
 
     def load_random(self, state: dict[str, Any]) -> None:
         """Restore only the random state, when the rows are lost."""

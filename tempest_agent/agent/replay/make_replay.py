@@ -1,4 +1,4 @@
-"""Which memory the replay lives in (``replay.storage``)."""
+"""Choice of the replay's memory (``replay.storage``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 import torch
 
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import Config
 
 from .buffer import ReplayBuffer
@@ -21,10 +21,10 @@ GPU_SHARE = 0.7
 def make_replay(
     config: Config, layout: Layout, num_envs: int, seed: int, device: torch.device
 ) -> ReplayBuffer:
-    """The replay of a run that trains on ``device``.
+    """Return the replay of a run that trains on ``device``.
 
     Raises:
-        UserError: it does not fit into the memory that was asked for.
+        UserError: it does not fit into the chosen memory.
     """
     replay, learner = config.replay, config.learner
     settings = {
@@ -45,7 +45,7 @@ def make_replay(
 
 
 def lives_on_device(config: Config, layout: Layout, device: torch.device) -> bool:
-    """Whether the replay is made of tensors on ``device``."""
+    """Return whether the replay is made of tensors on ``device``."""
     replay = config.replay
     if replay.storage != "auto":
         return replay.storage == "device"

@@ -22,8 +22,9 @@ from tempest_agent.agent.curriculum.expert_share import (
 from tempest_agent.agent.curriculum.start_levels import DRAWS, StartLevels
 from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.games.tempest_games import TempestGames
-from tempest_agent.agent.replay.buffer import AGENT, EXPERT, ReplayBuffer
+from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replay.device_buffer import DeviceReplay
+from tempest_agent.agent.replay.rows import AGENT, EXPERT
 from tempest_agent.config import ConfigError, GameConfig, TeacherConfig, load_config
 from tempest_agent.errors import UserError
 from tempest_agent.training.trainer import Trainer

@@ -8,6 +8,7 @@ import torch
 from hybrid_bandit import LAYOUT, random_batch
 from replay_rows import FEATURES, make_rows
 
+from tempest_agent.agent.inference.greedy import features
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.learner.retrace import (
     held_actions,
@@ -19,9 +20,10 @@ from tempest_agent.agent.learner.retrace import (
     trace_weights,
 )
 from tempest_agent.agent.networks.interpolation import nearest_knot
-from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION, ReplayBuffer
+from tempest_agent.agent.networks.layout import Layout
+from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replay.make_replay import make_replay
+from tempest_agent.agent.replay.rows import AGENT, EXPERT, EXPLORATION
 from tempest_agent.config import ExplorationConfig, load_config
 
 CPU = torch.device("cpu")
@@ -158,7 +160,7 @@ def test_retrace_from_the_replay_equals_a_slow_walk() -> None:
     batch = buffer.sample(60)
     assert batch.path is not None
     assert held_actions(*map(torch.from_numpy, (batch.path.driver, batch.path.spin))).any()
-    target = learner.bootstrap(batch)
+    target = learner.targets(batch, learner.target_clip)
     for i in range(60):
         value, effective = slow_retrace(buffer, learner, batch, i)
         assert target.raw[i].item() == pytest.approx(value, rel=1e-3, abs=1e-4)
@@ -211,14 +213,16 @@ def test_decisions_on_the_way_are_delivered_to_who_needs_them(
 def test_who_chooses_the_bootstrap(double_q: bool) -> None:
     learner = learner_of(f"learner.double_q={str(double_q).lower()}")
     batch = random_batch(np.random.default_rng(0), 50)
-    observation = learner.bootstrap.observation(batch.next_codes)
+    observation = features(batch.next_codes, LAYOUT, CPU)
     with torch.no_grad():
         online = learner.online(observation).values.flatten(1)
         target = learner.followers.target(observation).values.flatten(1)
     chooser = online if double_q else target
     best = target.gather(1, chooser.argmax(dim=1, keepdim=True)).squeeze(1).numpy()
     expected = batch.returns + batch.discounts * best
-    np.testing.assert_allclose(learner.bootstrap(batch).raw.numpy(), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        learner.targets(batch, learner.target_clip).raw.numpy(), expected, rtol=1e-4, atol=1e-5
+    )
     assert (online.argmax(1) != target.argmax(1)).any()
 
 
@@ -228,7 +232,7 @@ def test_targets_are_clamped_and_counted_at_both_ends(loss: str) -> None:
     batch = random_batch(np.random.default_rng(0), 8)._replace(
         returns=np.array([9, -9, 0, 0, -4, 2, 1, 0], np.float32), discounts=np.zeros(8, np.float32)
     )
-    target = learner.bootstrap(batch)
+    target = learner.targets(batch, learner.target_clip)
     torch.testing.assert_close(target.raw, torch.from_numpy(batch.returns))
     assert target.above.tolist() == pytest.approx([1, 0, 0, 0, 0, 0, 0, 0])
     assert target.below.tolist() == pytest.approx([0, 1, 0, 0, 1, 0, 0, 0])

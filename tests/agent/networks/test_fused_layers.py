@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tempest_agent.agent.networks import fused_layers
-from tempest_agent.agent.networks.q_network import MlpEncoder
+from tempest_agent.agent.networks.encoders import MlpEncoder
 
 
 @pytest.fixture(autouse=True)

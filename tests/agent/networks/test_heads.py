@@ -10,10 +10,10 @@ import torch
 from hybrid_bandit import LAYOUT, greedy_reward, random_batch, states, train, two_peaks
 from torch import Tensor
 
-from tempest_agent.agent.inference.greedy import choose
+from tempest_agent.agent.inference.greedy import choose, features
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.actions import pair_mask
-from tempest_agent.agent.networks.value_distributions import make_distribution
+from tempest_agent.agent.networks.value_distributions import make_distribution, project
 from tempest_agent.config import load_config
 
 CPU = torch.device("cpu")
@@ -33,7 +33,7 @@ def best_values(learner: Learner, first_stage: bool) -> float:
     """Mean value of the best action."""
     codes = states(np.random.default_rng(2), 300, np.full(300, not first_stage))
     with torch.no_grad():
-        heads = learner.online.eval()(learner.bootstrap.observation(codes))
+        heads = learner.online(features(codes, LAYOUT, CPU))
         choice = choose(learner.online, heads, torch.ones(300, 4, dtype=torch.bool))
     return choice.value.mean().item()
 
@@ -91,8 +91,8 @@ def test_with_parabolas_the_continuous_head_finds_more_than_any_knot() -> None:
 def test_proposals_are_candidates_of_targets_too() -> None:
     learner = learner_of("network.spinner_interpolation=quadratic", "network.spinner_knots=5")
     train(learner, 100)
-    observation = learner.bootstrap.observation(
-        states(np.random.default_rng(2), 200, np.ones(200, np.bool_))
+    observation = features(
+        states(np.random.default_rng(2), 200, np.ones(200, np.bool_)), LAYOUT, CPU
     )
     with torch.no_grad():
         heads = learner.online(observation)
@@ -116,7 +116,7 @@ def test_c51_projects_onto_its_bins_by_hand() -> None:
     bins = make_distribution(config.learner)
     points = torch.tensor([[-2.0, 0.25, 2.0], [9.0, -9.0, 1.0]])
     weights = torch.tensor([[0.5, 0.3, 0.2], [0.25, 0.25, 0.5]])
-    got = bins.spread(points, weights)  # type: ignore[attr-defined]
+    got = project(points, weights, 2.0, 5)
     torch.testing.assert_close(
         got, torch.tensor([[0.5, 0.0, 0.225, 0.075, 0.2], [0.25, 0.0, 0.0, 0.5, 0.25]])
     )
@@ -151,7 +151,7 @@ def test_iqn_learns_the_quantiles_of_a_random_reward() -> None:
         rate = 3e-3 if update < 250 else 5e-4
         learner.update(batch._replace(returns=rewards), rate, 0.0)
     with torch.no_grad():
-        detail = learner.online(learner.bootstrap.observation(batch.codes)).detail
+        detail = learner.online(features(batch.codes, LAYOUT, CPU)).detail
     own = detail[torch.arange(256), torch.from_numpy(batch.buttons).long()].mean(dim=(0, 1))
     # Huber's quantiles are drawn inwards; their order, symmetry and spread must be there.
     assert (own.diff() > 0).all()

@@ -284,7 +284,7 @@ def test_importance_weights_have_one_maximum(on_device: bool) -> None:
         else:
             replay = ReplayBuffer(400, 2, NUM_FEATURES, **settings)
         prefill(replay, [episode(60)], GameConfig(), 60)
-        replay.tree.set(np.arange(58), np.linspace(1.0, 0.1, 58))
+        replay.priorities.set(np.arange(58), np.linspace(1.0, 0.1, 58))
         replay.highest = lambda value, factor=factor: factor * value
         weights.append(np.asarray(replay.sample(64, 1.0).weights))
     np.testing.assert_allclose(weights[1], weights[0] / 2, rtol=1e-6)
