@@ -1,9 +1,8 @@
-"""Layers of the form Linear, LayerNorm, ReLU on one core, faster than one operation after another.
+"""Linear, LayerNorm and ReLU fused, on one core.
 
-The products are those of the library; everything between two of them is one pass over memory
-(``layer_kernels``).  Results differ from those of the single operations in the last bits.  Where
-this does not apply (a GPU, reduced precision, several threads, ``torch.compile``) layers run as
-they are written in ``networks``.
+The matrix products are torch's; everything between two of them is one pass over memory
+(``layer_kernels``).  Results differ from those of the single operations in the last bits.  On a
+GPU, in reduced precision, with several threads or ``torch.compile`` the single operations run.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ ALL_ALIVE = np.zeros(0, np.float32)
 
 
 class _Weights(NamedTuple):
-    """Of one layer: ``(N, M)`` of the product, then ``(N,)``."""
+    """Weights of one layer: ``(N, M)`` of the product, then ``(N,)``."""
 
     product: Tensor
     bias: Tensor
@@ -35,7 +34,7 @@ Pairs = Sequence[tuple[nn.Module, nn.Module]]
 
 
 def applies_to(inputs: Tensor, layers: Pairs) -> bool:
-    """Whether ``forward`` can take ``inputs`` through ``layers``."""
+    """Return whether ``forward`` supports ``inputs`` and ``layers``."""
     return (
         on_one_core(inputs)
         and not torch.is_autocast_enabled("cpu")
@@ -47,22 +46,22 @@ def applies_to(inputs: Tensor, layers: Pairs) -> bool:
 
 
 def on_one_core(inputs: Tensor) -> bool:
-    # First, as the number of threads is nothing that a graph can hold.
+    # First, as no graph can hold the number of threads.
     if torch.compiler.is_compiling():
         return False
     return inputs.device.type == "cpu" and torch.get_num_threads() == 1
 
 
 def is_plain(layer: nn.Module, kind: type[nn.Module]) -> bool:
-    """Whether nobody has put anything of their own into ``layer``, nor wants to hear of it."""
+    """Return whether ``layer`` is exactly of ``kind``, without hooks."""
     heard = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks
     return type(layer) is kind and not heard
 
 
 def forward(inputs: Tensor, layers: Pairs, alive: Tensor | None = None) -> Tensor:
-    """Inputs ``(R, M)`` through ``layers``, with gradients where they are wanted.
+    """Return inputs ``(R, M)`` after ``layers``, with gradients if enabled.
 
-    ``alive``: ``(R,)`` float32, 0 where every layer is to answer with zeros.
+    ``alive``: ``(R,)`` float32, 0 for rows that every layer sets to zero.
     """
     weights, epsilons = weights_of(layers)
     if torch.is_grad_enabled():
@@ -77,8 +76,8 @@ def forward(inputs: Tensor, layers: Pairs, alive: Tensor | None = None) -> Tenso
 
 
 def weights_of(layers: Pairs) -> tuple[list[Any], list[float]]:
-    """The weights of ``layers``, four of each, and their LayerNorms' epsilons."""
-    # Not as attributes, for which torch searches much longer than this takes.
+    """Return the weights of ``layers``, four of each, and their LayerNorms' epsilons."""
+    # Not as attributes: torch's lookup of these takes much longer.
     weights = [p for pair in layers for layer in pair for p in layer._parameters.values()]
     return weights, [cast(nn.LayerNorm, norm).eps for _, norm in layers]
 
@@ -86,9 +85,9 @@ def weights_of(layers: Pairs) -> tuple[list[Any], list[float]]:
 def rectified_linear(
     inputs: Tensor, linear: nn.Module, norm: nn.Module, alive: Tensor | None = None
 ) -> Tensor:
-    """``relu(norm(linear(inputs)))`` over the last dimension, fused where that applies.
+    """Return ``relu(norm(linear(inputs)))`` over the last dimension, fused if supported.
 
-    ``alive``: of the shape of the other dimensions, 0 where the answer is to be 0, else 1.
+    ``alive``: of the shape of the other dimensions, 0 where the result is set to 0, else 1.
     """
     if applies_to(inputs, [(linear, norm)]):
         rows = inputs.reshape(-1, inputs.shape[-1])
@@ -99,7 +98,7 @@ def rectified_linear(
 
 
 def with_neighbours(lanes: Tensor) -> Tensor:
-    """Each lane ``(B, L, C)`` between its neighbours on the ring, ``(B, L, 3 * C)``."""
+    """Return each lane ``(B, L, C)`` between its neighbours on the ring, ``(B, L, 3 * C)``."""
     if on_one_core(lanes) and lanes.dtype in (torch.float32, torch.bfloat16):
         out: Tensor = _Neighbours.apply(lanes)  # type: ignore[no-untyped-call]
         return out
@@ -121,7 +120,7 @@ def _mask(alive: Tensor | None) -> Any:
 def forward_and_kept(
     inputs: Tensor, alive: Tensor | None, epsilons: Sequence[float], weights: Sequence[Tensor]
 ) -> tuple[Tensor, list[Tensor]]:
-    """The same without ``torch``'s own gradients: the answer, and what ``backward`` needs."""
+    """Return the result of ``forward`` without autograd, and what ``backward`` needs."""
     mask = _mask(alive)
     kept: list[Tensor] = []
     for epsilon, (product, *others) in zip(epsilons, _by_layer(weights), strict=True):
@@ -143,12 +142,12 @@ def backward(
     kept: Sequence[Tensor],
     to_inputs: bool,
 ) -> tuple[Tensor | None, list[Tensor]]:
-    """Gradients through ``forward_and_kept`` to its inputs (if wanted) and its weights."""
+    """Return the gradients through ``forward_and_kept`` to its inputs (or None) and its weights."""
     layers = _by_layer(weights)
     mask = _mask(alive)
     found: list[Tensor] = []
     incoming = incoming.contiguous()
-    # The first one is somebody else's; those that are made here may be written over.
+    # The first one belongs to the caller; later ones may be overwritten.
     outgoing = torch.empty_like(incoming)
     for i in reversed(range(len(layers))):
         inputs, standard, scales = kept[3 * i : 3 * i + 3]
@@ -192,7 +191,7 @@ class _Neighbours(torch.autograd.Function):
     def forward(ctx: Any, lanes: Tensor) -> Tensor:
         rows, count, width = lanes.shape
         out = lanes.new_empty(rows, count, 3 * width)
-        # A copy asks nothing of a number but its size.
+        # A copy needs only the size of a number.
         form = torch.float32 if lanes.dtype == torch.float32 else torch.int16
         beside(lanes.contiguous().view(form).numpy(), out.view(form).numpy())
         return out

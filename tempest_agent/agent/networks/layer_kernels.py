@@ -7,8 +7,8 @@ and backwards.  All arrays are float32 and contiguous.
 A row's mean and variance come from one pass.  Where the mean lies so far from 0 that the difference
 of squares would lose digits, a second pass finds the variance.
 
-No loop reads what may be the row that another of its arrays writes, and none reads under a
-condition: either would rule out vector instructions.
+No loop reads a row that another of its arrays may write, and none reads under a condition: either
+would rule out vector instructions.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ BLOCK = 64
 def rectified(
     values: Floats, bias: Floats, gain: Floats, shift: Floats, epsilon: float, alive: Floats
 ) -> None:
-    """``relu(layer_norm(values + bias))`` of every row ``(R, N)``, in place.
+    """Apply ``relu(layer_norm(values + bias))`` to every row ``(R, N)``, in place.
 
-    ``alive``: ``(R,)``, 0 where a row of zeros is to come out; of length 0 where all rows count.
+    ``alive``: ``(R,)``, 0 for rows that become zeros; of length 0 if all rows count.
     """
     width = values.shape[1]
     count = np.float32(width)
@@ -80,9 +80,9 @@ def rectified_and_kept(
     scales: Floats,
     out: Floats,
 ) -> None:
-    """The same into ``out`` ``(R, N)``, with what ``gradients`` needs.
+    """Write the same to ``out`` ``(R, N)``, and what ``gradients`` needs.
 
-    ``values`` becomes the standardised rows, ``scales`` ``(R,)`` what they were multiplied with.
+    ``values`` become the standardised rows, ``scales`` ``(R,)`` the factors on them.
     """
     width = values.shape[1]
     count = np.float32(width)
@@ -126,16 +126,16 @@ def gradients(
     outgoing: Floats,
     sums: Floats,
 ) -> None:
-    """Gradients through ``rectified_and_kept``.
+    """Write the gradients through ``rectified_and_kept``.
 
     Args:
         incoming: ``(R, N)``, to its ``out``.
-        standard: ``(R, N)``, what it left in ``values``.
+        standard: ``(R, N)``, its ``values`` afterwards.
         scales: ``(R,)``.
-        gain: ``(N,)``, with ``shift`` as it was.
+        gain: ``(N,)``, as given to it, with ``shift``.
         shift: ``(N,)``.
-        alive: as it was.
-        outgoing: ``(R, N)``, to ``values`` as they were; written, and may be ``incoming``.
+        alive: as given to it.
+        outgoing: ``(R, N)``, to its ``values``; written, and may be ``incoming``.
         sums: ``(3, N)``, to bias, gain and shift; written.
     """
     rows, width = incoming.shape
@@ -174,7 +174,7 @@ def gradients(
 
 @kernel
 def beside(lanes: NDArray[Any], out: NDArray[Any]) -> None:
-    """Each lane ``(B, L, C)`` between its neighbours on the ring, ``(B, L, 3 * C)``."""
+    """Write each lane ``(B, L, C)`` between its neighbours on the ring, ``(B, L, 3 * C)``."""
     rows, count, width = lanes.shape
     for row in range(rows):
         for lane in range(count):
@@ -187,7 +187,7 @@ def beside(lanes: NDArray[Any], out: NDArray[Any]) -> None:
 
 @kernel
 def beside_gradients(incoming: Floats, out: Floats) -> None:
-    """Gradients ``(B, L, C)`` through ``beside`` from those to its ``out``."""
+    """Write the gradients ``(B, L, C)`` through ``beside``, given those to its ``out``."""
     rows, count, width = out.shape
     for row in range(rows):
         for lane in range(count):

@@ -1,4 +1,4 @@
-"""How large a network is: parameters, and arithmetic per row."""
+"""Size of a network: parameters, and arithmetic per row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class NetworkSize(NamedTuple):
 
 
 def size_of(network: QNetwork, num_features: int) -> NetworkSize:
-    """The size of ``network`` on observations of ``num_features``."""
+    """Return the size of ``network`` for observations of ``num_features``."""
     device = next(network.parameters()).device
     counter = FlopCounterMode(display=False)
     with counter, torch.no_grad():

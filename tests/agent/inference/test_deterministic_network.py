@@ -18,7 +18,10 @@ from tempest_agent.agent.inference.deterministic_arithmetic import (
     softmax_means,
     squash,
 )
-from tempest_agent.agent.inference.deterministic_network import DeterministicNetwork, LanesInOrder
+from tempest_agent.agent.inference.deterministic_network import (
+    DeterministicLanes,
+    DeterministicNetwork,
+)
 from tempest_agent.agent.inference.greedy import choose
 from tempest_agent.agent.networks.actions import pair_mask, to_counts
 from tempest_agent.agent.networks.layout import Layout
@@ -159,7 +162,7 @@ def test_the_ring_is_closed_and_missing_lanes_say_nothing() -> None:
                     if exists[row, beside]:
                         total += weight[:, side * 5 + i] * lanes[row, beside, i]
             expected[row, lane] = np.maximum(total, 0)
-    encoder = LanesInOrder(network.encoder)  # type: ignore[arg-type]
+    encoder = DeterministicLanes(network.encoder)  # type: ignore[arg-type]
     np.testing.assert_array_equal(encoder.lanes(observation, layers=1), expected)
 
 
