@@ -115,9 +115,7 @@ class Learner:
     def update(
         self, batch: Batch, learning_rate: float, imitation: float, accumulation: int = 1
     ) -> Column:
-        """Make one optimiser step from ``batch``; return its absolute errors ``(B,)``.
-
-        They are an array, or a tensor on the device if ``batch`` is made of tensors.
+        """Make one optimiser step; return the absolute errors ``(B,)``, of the batch's kind.
 
         Args:
             batch: rows of the replay.
@@ -197,8 +195,7 @@ class Learner:
         took = self.precision.took if self.precision.lagged else None
         self.fast_online.refresh()
         self.followers.move_average(self.followers.average_share(self.updates + 1), took)
-        limit = self.learner.max_grad_norm
-        record_step(step.norm, step.group_norms, took, limit, self.metrics)
+        record_step(step.norm, step.group_norms, took, self.learner.max_grad_norm, self.metrics)
         self.advance_count(took)
 
     def advance_count(self, took: Tensor | None) -> None:

@@ -144,7 +144,7 @@ def play(update: PlainUpdate | GraphUpdate, number: int, imitation: float = 0.5)
     [
         (),
         ("learner.loss=c51",),
-        ("learner.loss=iqn", "replay.prioritised=true"),
+        ("learner.loss=squared", "replay.prioritised=true"),
         ("network.spinner_head=knots",),
         ("network.dueling=false", "learner.target_update_interval=2"),
     ],
