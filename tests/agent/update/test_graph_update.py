@@ -29,8 +29,8 @@ class PlainUpdate(NamedTuple):
     learner: Learner
     replay: DeviceReplay
 
-    def __call__(self, *arguments: Any) -> Any:
-        return self.learner.draw_and_update(self.replay, *arguments)
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.learner.draw_and_update(self.replay, *arguments, **named)
 
 
 def uncompiled(function: Callable[..., Any], **_settings: Any) -> Callable[..., Any]:
