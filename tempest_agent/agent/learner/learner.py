@@ -23,7 +23,6 @@ from tempest_agent.agent.replay.rows import Batch, micro_batches
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.config import Config
 
-from .malloc import keep_freed_memory
 from .metrics import Metrics
 from .mixed_precision import MixedPrecision, resolve_precision
 from .objective import BatchRows, Objective, usable_labels
@@ -52,8 +51,6 @@ class Learner:
         self.config = config
         self.learner = learner
         self.device = device
-        if device.type == "cpu":
-            keep_freed_memory()
         self.online = QNetwork(layout, config.network, learner).to(device)
         self.objective = Objective(config, self.online, device)
         # The compiled form wraps the network, so that saved weights keep their names.
