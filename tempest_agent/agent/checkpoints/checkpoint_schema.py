@@ -514,23 +514,20 @@ def _learner(config: Config, layout: Layout, is_player: bool) -> Check:
         return _record({"average": average}, all_of=("average",))
     weights = _Weights(config, layout)
     moments = _Moments(weights)
+    accumulator = {
+        "scaler": _table_of(_any_number),
+        **dict.fromkeys(("skipped", "skipped_in_a_row"), _whole()),
+        "float32_instead": _flag,
+    }
     known: dict[str, Check] = {
         **dict.fromkeys(("online", "target", "average"), weights),
         "optimizer": moments,
-        "accumulator": _record(
-            {
-                "scaler": _table_of(_any_number),
-                **dict.fromkeys(("skipped", "skipped_in_a_row"), _whole()),
-                "float32_instead": _flag,
-            },
-            all_of=("scaler", "skipped"),
-        ),
+        "accumulator": _record(accumulator, all_of=accumulator),
         "updates": _whole(),
+        "target_age": _number(0),
+        "metrics": _FIGURES,
     }
-    return _record(
-        known | {"target_age": _number(0), "metrics": _FIGURES},
-        all_of=known,
-    )
+    return _record(known, all_of=known)
 
 
 class _Weights:

@@ -408,41 +408,6 @@ def test_an_exported_player_of_the_shipped_size_is_small(tmp_path: Path) -> None
         np.testing.assert_array_equal(a, b)
 
 
-NEW_SETTINGS = {
-    "network": ("spinner_interpolation", "layer_norm"),
-    "learner": (
-        "learning_rate_schedule", "learning_rate_warm_up", "trace_decay", "trace_temperature",
-        "double_q", "value_bins", "quantile_samples", "max_skipped_updates",
-    ),
-}  # fmt: skip
-"""Settings that files of the first version do not have."""
-
-
-def test_a_checkpoint_of_the_first_version_goes_on_and_plays(tmp_path: Path) -> None:
-    config = small("run.steps=3200")
-    whole = fresh(config, tmp_path / "whole")
-    whole.run()
-    half = fresh(small("run.steps=3200"), tmp_path / "half")
-    half.algorithm.on_metrics = lambda line: line["steps"] == 1600 and half.request_stop()
-    half.run()
-    path = newest_checkpoint(tmp_path / "half" / "checkpoints")
-    content = torch.load(path, weights_only=True)
-    for section, names in NEW_SETTINGS.items():
-        for name in names:
-            del content["config"][section][name]
-    for schedule in content["schedules"].values():
-        del schedule["shape"], schedule["warm_up"]
-    accumulator = content["learner"]["accumulator"]
-    for name in set(accumulator) - {"scaler", "skipped"}:
-        del accumulator[name]
-    torch.save(content, path)
-    load_policy(path)
-    again = resumed(path)
-    assert again.config == config
-    again.run()
-    assert_same(whole.algorithm.state_dict(), again.algorithm.state_dict())
-
-
 def test_a_run_of_a_gpu_goes_on_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

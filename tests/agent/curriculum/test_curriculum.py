@@ -413,7 +413,6 @@ def test_a_file_without_a_curriculum_goes_on_with_a_new_one(tmp_path: Path) -> N
     scores = [score for _, score, _ in history["free_games"][-50:]]
     content["collector"] |= {"free_scores": scores, "finished_games": history["finished"]}
     del content["curriculum"], content["schedules"]["n_steps"], content["collector"]["counts"]
-    del content["learner"]["metrics"], content["learner"]["target_age"]
     del content["config"]["run"]["phases"]
     torch.save(content, path)
     again = Trainer.resume(path, games=lambda _: FakeGames(16, 0), teacher=FakeTeacher())
