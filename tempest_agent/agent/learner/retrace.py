@@ -24,7 +24,7 @@ from tempest_agent.agent.devices import to_device
 from tempest_agent.agent.inference.greedy import features
 from tempest_agent.agent.networks.actions import pair_mask, to_unit
 from tempest_agent.agent.networks.q_network import Heads, QNetwork
-from tempest_agent.agent.replay.rows import EXPLORATION, Batch, Path
+from tempest_agent.agent.replay.rows import EXPLORATION, Batch
 from tempest_agent.config import Config, ExplorationConfig
 
 
@@ -60,13 +60,17 @@ class Retrace:
         """
         if batch.path is None:
             raise ValueError("retrace needs the steps of each return")
-        learner, layout = self.learner, self.network.layout
-        path = Path(*[to_device(column, self.device) for column in batch.path])
-        shape = path.reward.shape
+        learner, layout, path = self.learner, self.network.layout, batch.path
+        rewards, spin, driver, zap_legal, buttons, valid = (
+            to_device(column, self.device)
+            for column in (
+                path.reward, path.spin, path.driver, path.zap_legal, path.buttons, path.valid
+            )
+        )  # fmt: skip
+        shape = rewards.shape
         states = shape[0] * shape[1]
-        zap_legal = path.zap_legal.reshape(states)
-        pair = path.buttons.reshape(states).to(torch.int64)
-        position = to_unit(path.spin.reshape(states), layout.counts)
+        zap_legal, pair = zap_legal.reshape(states), buttons.reshape(states).to(torch.int64)
+        position = to_unit(spin.reshape(states), layout.counts)
         observation = features(path.codes.reshape(states, -1), layout, self.device)
         chances, judge = self._policy(observation, pair_mask(zap_legal, layout.num_pairs))
         expected = expected_values(chances, judge).view(shape)
@@ -80,16 +84,16 @@ class Retrace:
         else:
             at_random = torch.full_like(taken, 1.0 / layout.num_pairs).flatten()
         at_random = (at_random * self._knot_shares[knot]).view(shape)
-        held = held_actions(path.driver, path.spin) & (self.exploration.hold_max > 1)
-        weights = trace_weights(chance, path.driver, held, at_random, learner.trace_decay)
-        valid = path.valid.float()
+        held = held_actions(driver, spin) & (self.exploration.hold_max > 1)
+        weights = trace_weights(chance, driver, held, at_random, learner.trace_decay)
+        valid = valid.float()
         last = expected_values(*self._policy(after, legal_after))
         last = torch.where(to_device(batch.discounts, self.device) > 0, last, 0.0)
         # The state after the last valid step is the one to bootstrap on.
         end = (valid.sum(dim=1) - 1).to(torch.int64).unsqueeze(1)
         following = torch.cat((expected[:, 1:], expected[:, :1]), dim=1)
         following = following.scatter(1, end, last.unsqueeze(1))
-        return retrace(taken, following, path.reward, weights, valid, learner.gamma)
+        return retrace(taken, following, rewards, weights, valid, learner.gamma)
 
     def _policy(self, observation: Tensor, legal: Tensor) -> tuple[Tensor, Heads]:
         """Return the student's softmax policy ``(B, 4 K)``, and the outputs that judge it."""
