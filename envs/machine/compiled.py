@@ -104,16 +104,6 @@ def kernel(function: F) -> F:
     return _kept_on_disk(function, _OPTIONS)
 
 
-def sum_kernel(function: F) -> F:
-    """A ``kernel`` whose sums may be taken in any order, which lets them run on vectors.
-
-    A product and a sum may also be rounded once instead of twice.  The last bits are the same in
-    every run on one machine, but not on every machine: not for the game.  Infinities and NaN stay
-    what they are.
-    """
-    return _kept_on_disk(function, {**_OPTIONS, "fastmath": {"reassoc", "nsz", "contract"}})
-
-
 def _kept_on_disk(function: F, options: dict[str, Any]) -> F:
     compiled: F = numba.njit(**options)(function)
     cache = CodeCache(function, _digest(_folders(function)))

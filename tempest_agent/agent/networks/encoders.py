@@ -12,7 +12,6 @@ from torch import Tensor, nn
 
 from tempest_agent.envs.machine.memory import LANES
 
-from . import fused_layers
 from .layout import Layout
 
 
@@ -33,15 +32,8 @@ class MlpEncoder(nn.Module):
         self.num_outputs = num_inputs
 
     def forward(self, observation: Tensor) -> Tensor:
-        if self.layer_norm and fused_layers.applies_to(observation, self.pairs()):
-            return fused_layers.forward(observation, self.pairs())
         encoded: Tensor = self.layers(observation)
         return encoded
-
-    def pairs(self) -> list[tuple[nn.Module, nn.Module]]:
-        """Return each Linear with its LayerNorm."""
-        layers = tuple(self.layers)
-        return list(zip(layers[::3], layers[1::3], strict=True))
 
 
 class LaneConvolution(nn.Module):
@@ -53,8 +45,8 @@ class LaneConvolution(nn.Module):
         self.norm: nn.Module = nn.LayerNorm(width) if layer_norm else nn.Identity()
 
     def forward(self, lanes: Tensor, exists: Tensor) -> Tensor:
-        around = fused_layers.with_neighbours(lanes)
-        return fused_layers.rectified_linear(around, self.mix, self.norm, exists.squeeze(-1))
+        around = torch.cat((lanes.roll(1, 1), lanes, lanes.roll(-1, 1)), dim=-1)
+        return torch.relu(self.norm(self.mix(around))) * exists
 
 
 class LanesEncoder(nn.Module):

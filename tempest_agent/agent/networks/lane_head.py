@@ -16,8 +16,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .fused_layers import rectified_linear
-
 LANE_COUNTS = 16
 """Knob counts from one lane to the next; the claw stands at 0 to 15 of them within its lane."""
 
@@ -89,13 +87,13 @@ class LaneHead(nn.Module):
         The values of all nodes add up to 0 in every state.
         """
         rows, reach = latent.shape[0], len(OFFSETS)
-        state = rectified_linear(latent, self.state, self.state_norm)
+        state = torch.relu(self.state_norm(self.state(latent)))
         near = lanes[:, [offset % lanes.shape[1] for offset in OFFSETS]].to(state.dtype)
         which = torch.eye(reach, dtype=state.dtype, device=state.device)
         inputs = torch.cat(
             (near, state.unsqueeze(1).expand(-1, reach, -1), which.expand(rows, -1, -1)), dim=2
         )
-        hidden = rectified_linear(inputs, self.mix, self.mix_norm)
+        hidden = torch.relu(self.mix_norm(self.mix(inputs)))
         values = self.nodes(hidden).float().unflatten(2, (self.pairs, NODES))
         values = values.permute(0, 2, 1, 3).flatten(2)
         values = values - values.mean(dim=(1, 2), keepdim=True)

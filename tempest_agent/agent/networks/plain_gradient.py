@@ -1,9 +1,8 @@
-"""The gradient of the loss without autograd: plain values, straight lines between knots, one core.
+"""The gradient of the loss without autograd: plain values, straight lines between knots, a CPU.
 
 Small networks take most of their time for small operations and for recording them.  Here the losses
-and their gradient are one kernel, and the layers' gradients come from ``fused_layers``.  Results
-equal those of the single operations and autograd to the last bit.  B rows, P values of the discrete
-action, K knots.
+and their gradient are one kernel, and the layers are torch's own operations, backwards too.
+Results equal those of autograd to the last bit.  B rows, P values of the discrete action, K knots.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from torch import Tensor, nn
 
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
 
-from . import fused_layers
 from .encoders import MlpEncoder
 from .q_network import QNetwork
 
@@ -45,16 +43,23 @@ class PlainGradient(NamedTuple):
 def applies_to(network: QNetwork, observation: Tensor) -> bool:
     """Check whether ``add_gradient`` supports ``network``."""
     encoder = network.encoder
+    if not isinstance(encoder, MlpEncoder) or not encoder.layer_norm:
+        return False
+    linears = (*encoder.layers[::3], network.value_head, network.spinner_head)
     return (
-        network.distribution.is_plain
+        observation.device.type == "cpu"
+        and network.distribution.is_plain
         and network.interpolation == "linear"
         and network.num_knots > 1
-        and isinstance(encoder, MlpEncoder)
-        and encoder.layer_norm
-        and fused_layers.applies_to(observation, encoder.pairs())
-        and fused_layers.is_plain(network.value_head, nn.Linear)
-        and fused_layers.is_plain(network.spinner_head, nn.Linear)
+        and all(_is_unchanged(layer, nn.Linear) for layer in linears)
+        and all(_is_unchanged(layer, nn.LayerNorm) for layer in encoder.layers[1::3])
     )
+
+
+def _is_unchanged(layer: nn.Module, kind: type[nn.Module]) -> bool:
+    """Return whether ``layer`` is exactly of ``kind``, without hooks."""
+    hooks = layer._forward_hooks or layer._forward_pre_hooks or layer._backward_hooks
+    return type(layer) is kind and not hooks
 
 
 @torch.no_grad()
@@ -76,10 +81,17 @@ def add_gradient(
         share: of the micro-batch in the update.
         climb_weight: weight of the proposals' loss.
     """
-    encoder, head = network.encoder, network.value_head
-    assert isinstance(encoder, MlpEncoder)
-    weights, epsilons = fused_layers.weights_of(encoder.pairs())
-    latent, kept = fused_layers.forward_and_kept(observation, None, epsilons, weights)
+    head = network.value_head
+    layers = _layers(network)
+    latent = observation
+    kept: list[tuple[Tensor, ...]] = []
+    for linear, norm in layers:
+        inputs, products = latent, torch.addmm(linear.bias, latent, linear.weight.t())
+        normal, mean, scale = torch.native_layer_norm(
+            products, norm.normalized_shape, norm.weight, norm.bias, norm.eps
+        )
+        latent = torch.relu(normal)
+        kept.append((inputs, products, mean, scale, latent))
     values = network.plain_heads(latent).values
     proposals = network.proposals(latent)
     places = values.new_empty(len(values), 0) if proposals is None else proposals
@@ -94,15 +106,39 @@ def add_gradient(
     if network.dueling:
         to_head = torch.empty(len(values), network.outputs)
         dueling_gradients(*_arrays(to_values.flatten(1), to_head))
-    _, found = fused_layers.backward(to_head.mm(head.weight), None, weights, kept, False)
-    found += _of_linear(to_head, latent)
-    weights += (head.weight, head.bias)
+    _add_to_linear(head, to_head, latent)
     if proposals is not None:
-        found += _of_linear(torch.ops.aten.tanh_backward(to_places, proposals), latent)
-        weights += (network.spinner_head.weight, network.spinner_head.bias)
-    for weight, gradient in zip(weights, found, strict=True):
-        weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)
+        incoming = torch.ops.aten.tanh_backward(to_places, proposals)
+        _add_to_linear(network.spinner_head, incoming, latent)
+    incoming = to_head.mm(head.weight)
+    for (linear, norm), (inputs, products, mean, scale, out) in zip(
+        reversed(layers), reversed(kept), strict=True
+    ):
+        incoming, to_gain, to_shift = torch.ops.aten.native_layer_norm_backward(
+            torch.ops.aten.threshold_backward(incoming, out, 0), products,
+            norm.normalized_shape, mean, scale, norm.weight, norm.bias, [True, True, True],
+        )  # fmt: skip
+        _add(norm.weight, to_gain)
+        _add(norm.bias, to_shift)
+        _add_to_linear(linear, incoming, inputs)
+        if inputs is not observation:
+            incoming = incoming.mm(linear.weight)
     return PlainGradient(each[0], each[1], proposals, climb)
+
+
+def _layers(network: QNetwork) -> list[tuple[Any, Any]]:
+    """Return each Linear of the encoder with its LayerNorm."""
+    layers = cast(MlpEncoder, network.encoder).layers
+    return list(zip(layers[::3], layers[1::3], strict=True))
+
+
+def _add_to_linear(linear: nn.Linear, incoming: Tensor, inputs: Tensor) -> None:
+    _add(linear.weight, incoming.t().mm(inputs))
+    _add(linear.bias, incoming.sum(dim=0))
+
+
+def _add(weight: Tensor, gradient: Tensor) -> None:
+    weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)
 
 
 def spread_of(values: Tensor) -> Tensor:
@@ -114,11 +150,6 @@ def spread_of(values: Tensor) -> Tensor:
     norm = torch.linalg.vector_norm(each - each.mean(dim=1, keepdim=True), dim=1)
     deviation: Tensor = norm / math.sqrt(each.shape[1] - 1)
     return deviation.clamp(min=1e-3)
-
-
-def _of_linear(incoming: Tensor, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the gradients to weight and bias of a Linear."""
-    return incoming.t().mm(inputs), incoming.sum(dim=0)
 
 
 def _arrays(*tensors: Tensor) -> list[NDArray[Any]]:

@@ -113,8 +113,6 @@ def test_the_gradient_is_found_without_a_graph_only_where_it_is_known(
         "learner.precision=bfloat16",
     ):  # fmt: skip
         assert takes_graph(override), override
-    torch.set_num_threads(2)
-    assert takes_graph()
 
 
 def test_figures_do_not_depend_on_when_they_are_added_up() -> None:
