@@ -25,10 +25,10 @@ import numpy as np
 import torch
 
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.replay.device_buffer import DeviceReplay
 from tempest_agent.agent.replay.rows import AGENT, Rows
-from tempest_agent.agent.update.graph_update import WholeUpdate
+from tempest_agent.agent.update.graph_update import GraphUpdate
 from tempest_agent.config import Config, load_config
 
 FEATURES = 171
@@ -74,7 +74,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     plain = _seconds(update, chosen.updates, chosen.repetitions, device)
     graph = None
     if device.type == "cuda":
-        whole = WholeUpdate(learner, replay)
+        whole = GraphUpdate(learner, replay)
 
         def graphed() -> None:
             whole(chosen.batch, 0.0, 1e-4, 0.0)
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     fastest = plain if graph is None else min(plain, graph)
     figures = {
         "device": torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
-        "precision": learner.accumulator.precision,
+        "precision": learner.precision.precision,
         "parameters": sum(p.numel() for p in learner.online.parameters()),
         "batch": chosen.batch,
         "micro_batches": MICRO_BATCHES,

@@ -103,16 +103,6 @@ def kernel(function: F) -> F:
     return _kept_on_disk(function, _OPTIONS)
 
 
-def sum_kernel(function: F) -> F:
-    """Compile a ``kernel`` whose sums may be taken in any order, which lets them run on vectors.
-
-    A product and a sum may also be rounded once instead of twice.  The last bits are the same in
-    every run on one machine, but not on every machine: not for the game.  Infinities and NaN stay
-    what they are.
-    """
-    return _kept_on_disk(function, {**_OPTIONS, "fastmath": {"reassoc", "nsz", "contract"}})
-
-
 def _kept_on_disk(function: F, options: dict[str, Any]) -> F:
     compiled: F = numba.njit(**options)(function)
     cache = CodeCache(function, _digest(_folders(function)))
@@ -151,7 +141,7 @@ def _subpackage(function: Callable[..., Any]) -> Path:
     """Return the folder of ``tempest_agent.X`` that defines ``function``, else its file's."""
     parts = function.__module__.split(".")
     package = sys.modules.get(".".join(parts[:2]))
-    if parts[0] == "tempest_agent" and hasattr(package, "__path__"):
+    if parts[0] == "tempest_agent" and package is not None and hasattr(package, "__path__"):
         return Path(package.__path__[0]).resolve()
     return Path(inspect.getfile(function)).resolve().parent
 

@@ -13,9 +13,9 @@ from tempest_agent.agent.collect.drivers import Drivers
 from tempest_agent.agent.collect.local_source import LocalSource
 from tempest_agent.agent.games.interface import Games, Teacher
 from tempest_agent.agent.games.tempest_games import TempestGames, teacher_of
-from tempest_agent.agent.inference.acting import greedy
+from tempest_agent.agent.inference.greedy import act
 from tempest_agent.agent.inference.inference_copy import InferenceCopy
-from tempest_agent.agent.learner.gradient_accumulation import resolve_precision
+from tempest_agent.agent.learner.mixed_precision import resolve_precision
 from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.agent.seeds import seeds_of
 from tempest_agent.config import Config
@@ -74,8 +74,6 @@ class GamesPlayer:
         )
         self._source = LocalSource(games, self._act, teacher, drivers)
         self._begun = False
-        if config.network.noisy:
-            torch.manual_seed(drivers_seed)
 
     def play(self, order: Order, snapshot: Snapshot) -> Chunk:
         """Play ``order.steps`` steps of every game with the online network of ``snapshot``."""
@@ -114,7 +112,7 @@ class GamesPlayer:
         self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         assert self._fast is not None
-        return greedy(self._network, self._fast, codes, zap_legal, CPU)
+        return act(self._network, self._fast, codes, zap_legal, CPU)
 
 
 def _seeds(config: Config, part: ActorShare) -> tuple[list[np.random.SeedSequence], int, int]:

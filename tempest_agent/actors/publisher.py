@@ -79,7 +79,7 @@ class WeightsPublisher:
         learner = self._learner
         self.version += 1
         self._updates = learner.updates
-        dtype = learner.accumulator.dtype
+        dtype = learner.precision.dtype
         values = pack((learner.online, learner.followers.target, learner.followers.average))
         name = None if dtype is None else str(dtype).removeprefix("torch.")
         self._publish(Snapshot.of(self.version, learner.updates, name, values))

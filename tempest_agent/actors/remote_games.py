@@ -16,7 +16,7 @@ from tempest_agent.agent.collect.source import Abandoned, Played, PlayFailedErro
 from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT, TempestGames, teacher_of
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import Config
 from tempest_agent.envs.messages import shown
 from tempest_agent.errors import UserError

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.replay.rows import AGENT, Batch
 from tempest_agent.bench.figures import Figure, compared, figure
 from tempest_agent.bench.tensor_memory import peak_bytes

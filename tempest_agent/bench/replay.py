@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replay.rows import AGENT, Rows
 from tempest_agent.bench.figures import Figure, compared, figure
@@ -115,7 +115,7 @@ def filled(num_features: int) -> ReplayBuffer:
 
 def _uniform(buffer: ReplayBuffer, rows: int, calls: int) -> Callable[[], None]:
     plain = copy.copy(buffer)
-    plain.tree = None
+    plain.priorities = None
 
     def run() -> None:
         for _ in range(calls):

@@ -66,7 +66,7 @@ def check_together(config: Config) -> None:
 
 
 def _learner_problems(config: Config) -> Iterator[tuple[bool, str]]:
-    learner, network, replay = config.learner, config.network, config.replay
+    learner, network = config.learner, config.network
     yield (
         network.spinner_interpolation == "quadratic" and network.spinner_knots < 3,
         f"network.spinner_knots={network.spinner_knots} is too few for "
@@ -79,31 +79,20 @@ def _learner_problems(config: Config) -> Iterator[tuple[bool, str]]:
             or network.spinner_knots != 63
             or network.spinner_head == "regression"
             or not network.dueling
-            or network.noisy
             or learner.loss not in ("huber", "squared")
         ),
         "network.value_head=lanes values the landing place of every knob count: set "
         "network.encoder=lanes and network.spinner_knots=63, and leave network.spinner_head, "
-        "dueling, noisy and learner.loss at their defaults",
+        "dueling and learner.loss at their defaults",
     )
     yield (
-        learner.target_clip == 0 and learner.loss in ("c51", "hl_gauss"),
-        f"learner.loss={learner.loss} spreads its {learner.value_bins} bins between both "
+        learner.target_clip == 0 and learner.loss == "c51",
+        f"learner.loss=c51 spreads its {learner.value_bins} bins between both "
         "learner.target_clip, and that is 0, no clamp; set learner.target_clip to what no return "
         "exceeds, as closely as you can",
     )
     yield (
         learner.trace == "retrace" and learner.loss in ("c51", "iqn"),
         f"learner.trace=retrace corrects expected values, which learner.loss={learner.loss} does "
-        "not learn from; use huber, squared or hl_gauss",
-    )
-    yield (
-        learner.trace == "retrace" and learner.munchausen > 0,
-        f"learner.munchausen={learner.munchausen} and learner.trace=retrace exclude each other; "
-        "set learner.munchausen=0 or another trace",
-    )
-    yield (
-        replay.death_boost > 1 and not replay.prioritised,
-        f"replay.death_boost={replay.death_boost} changes priorities, which are off; set "
-        "replay.prioritised=true",
+        "not learn from; use huber or squared",
     )

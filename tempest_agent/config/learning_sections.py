@@ -34,21 +34,20 @@ class NetworkConfig:
         choices=("linear", "quadratic"),
     )
     layer_norm: bool = setting(True, "Whether every layer's outputs are normalised.")
-    noisy: bool = setting(False, "Whether the value head has weights with learned noise.")
 
 
 @dataclass(frozen=True)
 class ReplayConfig:
-    """What is remembered and how it is sampled."""
+    """What is stored and how it is sampled."""
 
     capacity: int = setting(400_000, "Decisions that are kept.", low=1)
     storage: str = setting(
         "auto",
-        "Memory it lives in; auto is the training device's where that is a GPU and it fits.",
+        "Memory it lives in; auto is the training device's if that is a GPU and it fits.",
         choices=("auto", "host", "device"),
     )
     learning_starts: int = setting(10_000, "Decisions played before the first update.", low=1)
-    prioritised: bool = setting(False, "Whether surprising rows are sampled more often.")
+    prioritised: bool = setting(False, "Whether rows with a large error are sampled more often.")
     priority_exponent: float = setting(0.5, "Power of the priority (alpha).", low=0.0, high=1.0)
     importance_start: float = setting(
         0.4, "Importance exponent (beta) at the start.", low=0.0, high=1.0
@@ -56,20 +55,11 @@ class ReplayConfig:
     importance_steps: int = setting(
         3_000_000, "Decisions over which the importance exponent rises to 1.", low=1
     )
-    death_boost: float = setting(
-        1.0, "Factor on the priority of the decisions before a lost life.", low=1.0
-    )
-    death_window: int = setting(
-        30, "Decisions before a lost life that the factor is for.", low=1, high=1000
-    )
-    expert_share: float = setting(
-        0.0, "Least share of each batch that is drawn from the teacher's rows.", low=0.0, high=1.0
-    )
     demonstrations: str = setting(
-        "", "Minari data set that the replay is filled with before the first decision."
+        "", "Minari data set that fills the replay before the first decision."
     )
     demonstrations_share: float = setting(
-        0.5, "Largest share of the capacity that demonstrations fill.", low=0.0, high=1.0
+        0.5, "Largest share of the capacity for demonstrations.", low=0.0, high=1.0
     )
 
 
@@ -79,76 +69,59 @@ class LearnerConfig:
 
     learning_rate: float = setting(5e-4, "Step size of AdamW at the start.", low=1e-12)
     learning_rate_floor: float = setting(
-        0.05, "Share of the step size that is left at the end.", low=0.0, high=1.0
+        0.05, "Share of the step size at the end.", low=0.0, high=1.0
     )
     learning_rate_hold: float = setting(
-        0.2, "Share of the run before the step size begins to fall.", low=0.0, high=1.0
+        0.2, "Share of the run before the step size falls.", low=0.0, high=1.0
     )
     learning_rate_schedule: str = setting(
         "linear",
-        "How the step size falls after that: in a line, in half a cosine, or not at all.",
+        "How the step size falls after that: linearly, by half a cosine, or not at all.",
         choices=("linear", "cosine", "constant"),
     )
     learning_rate_warm_up: int = setting(
-        0, "Decisions over which the step size rises from 0 first.", low=0
+        0, "Decisions over which the step size first rises from 0.", low=0
     )
     weight_decay: float = setting(1e-4, "Decoupled weight decay of AdamW.", low=0.0)
     max_grad_norm: float = setting(10.0, "Gradient norm above which it is scaled down.", low=0.0)
     gamma: float = setting(0.99, "Discount per decision.", low=0.0, high=0.99999)
     n_steps: int = setting(5, "Longest n-step return at the start.", low=1, high=100)
     n_steps_end: int = setting(
-        0, "Longest n-step return in the end; 0 leaves it as at the start.", low=0, high=100
+        0, "Longest n-step return at the end; 0 keeps that of the start.", low=0, high=100
     )
     n_steps_steps: int = setting(
-        1_000_000, "Decisions over which the longest return goes there.", low=1
+        1_000_000, "Decisions over which the longest return changes.", low=1
     )
     trace: str = setting(
         "uncorrected",
-        "What an n-step return does about others' actions: nothing, end, or weigh them.",
+        "How n-step returns treat other drivers' actions: as any, end before them, or weigh them.",
         choices=("uncorrected", "cut", "retrace"),
     )
     trace_decay: float = setting(
         1.0, "Factor on each weight of a retrace return (lambda).", low=0.0, high=1.0
     )
     trace_temperature: float = setting(
-        0.1, "Value difference that makes an action e times less the student's own.", low=1e-6
+        0.1, "Value difference that makes an action e times less likely for the student.", low=1e-6
     )
     double_q: bool = setting(
-        True, "Whether the online network chooses what the target network judges."
-    )
-    munchausen: float = setting(
-        0.0, "Share of the scaled log policy that is added to the reward (0 is off).", low=0, high=1
-    )
-    munchausen_temperature: float = setting(
-        0.03, "Entropy temperature of Munchausen targets.", low=1e-6
-    )
-    munchausen_floor: float = setting(-1.0, "Lowest scaled log policy that is added.", high=0.0)
-    value_rescaling: str = setting(
-        "none",
-        "What the network learns instead of the value itself.",
-        choices=("none", "sqrt", "symlog"),
+        True, "Whether the online network chooses the action that the target network evaluates."
     )
     target_clip: float = setting(
-        100.0, "Targets are clamped to this magnitude; 0 leaves them as they are.", low=0.0
+        100.0, "Targets are clamped to this magnitude; 0 is no clamp.", low=0.0
     )
     loss: str = setting(
         "huber",
-        "Loss on the value, and with it the kind of value head.",
-        choices=("huber", "squared", "c51", "hl_gauss", "iqn"),
+        "Loss on the value, which decides the kind of value head.",
+        choices=("huber", "squared", "c51", "iqn"),
     )
-    value_bins: int = setting(
-        51, "Bins of c51 and hl_gauss between both target clips.", low=2, high=1001
-    )
-    value_smoothing: float = setting(0.75, "Width of hl_gauss's bell in bins.", low=0.05, high=10.0)
+    value_bins: int = setting(51, "Bins of c51 between both target clips.", low=2, high=1001)
     quantile_samples: int = setting(16, "Quantiles per state and action of iqn.", low=1, high=256)
     batch_size: int = setting(256, "Rows of one update, all micro-batches together.", low=1)
-    gradient_accumulation_steps: int = setting(
-        1, "Micro-batches that one update is made of.", low=1
-    )
+    gradient_accumulation_steps: int = setting(1, "Micro-batches of one update.", low=1)
     gradient_steps: int = setting(1, "Updates per vector step.", low=1, high=100_000)
     train_freq: int = setting(1, "Vector steps between updates.", low=1, high=100_000)
     tau: float = setting(
-        1.0, "Share of the online weights taken over by the target network.", low=1e-6, high=1.0
+        1.0, "Share of the online weights in a move of the target network.", low=1e-6, high=1.0
     )
     target_update_interval: int = setting(
         300, "Updates between two moves of the target network.", low=1
@@ -172,40 +145,42 @@ class LearnerConfig:
     imitation: str = setting(
         "cross_entropy",
         "Loss towards the teacher's action.",
-        choices=("none", "cross_entropy", "margin"),
+        choices=("none", "cross_entropy"),
     )
     imitation_weight: float = setting(4.0, "Weight of imitation before the gate.", low=0.0)
     imitation_floor: float = setting(
-        0.0, "Gate of imitation that is left when the student plays as well.", low=0.0, high=1.0
+        0.0,
+        "Least gate of imitation, also if the student plays as well as the teacher.",
+        low=0.0,
+        high=1.0,
     )
     imitation_temperature: float = setting(
-        1.0, "Value difference that counts as one unit of preference.", low=1e-6
+        1.0, "Value difference of one unit of preference.", low=1e-6
     )
     imitation_width: float = setting(
-        0.12, "Spinner distance (of 1) within which an action still resembles.", low=1e-3
+        0.12, "Spinner distance (of 1) within which an action resembles the teacher's.", low=1e-3
     )
-    imitation_margin: float = setting(0.8, "Value margin of the margin loss.", low=0.0)
     spinner_weight: float = setting(0.1, "Weight of the continuous spinner head.", low=0.0)
 
 
 @dataclass(frozen=True)
 class GuardConfig:
-    """When the stability guard sees a symptom, and how far it may go."""
+    """When the stability guard reports a symptom, and how far its remedies go."""
 
     enabled: bool = setting(
-        True, "Whether the guard takes remedies; otherwise it only tells of symptoms."
+        True, "Whether the guard applies remedies; otherwise it only reports symptoms."
     )
-    window: int = setting(12, "Lines of metrics that it looks at.", low=3, high=1000)
-    patience: int = setting(3, "Lines a symptom lasts before the next remedy.", low=1)
-    recovery: int = setting(10, "Lines without symptoms before a remedy is taken back.", low=1)
+    window: int = setting(12, "Log rows that it looks at.", low=3, high=1000)
+    patience: int = setting(3, "Log rows a symptom lasts before the next remedy.", low=1)
+    recovery: int = setting(10, "Log rows without symptoms before a remedy is undone.", low=1)
     bound_factor: float = setting(
         1.5, "Values over the largest possible return; approximation overshoots a little.", low=1.0
     )
     overestimation: float = setting(
-        3.0, "Mean Q over what the best mean reward is worth for ever.", low=1.0
+        3.0, "Mean Q over the discounted sum of the best mean reward.", low=1.0
     )
     growth_factor: float = setting(
-        3.0, "Growth of the highest Q within the window that counts as running away.", low=1.0
+        3.0, "Growth of the highest Q within the window that counts as divergence.", low=1.0
     )
     score_drop: float = setting(
         0.4, "Share of its best that the teacher-free score may lose.", low=0.0, high=1.0
@@ -229,7 +204,7 @@ class GuardConfig:
         5.0, "Age of the target network over the usual one that counts as stalled.", low=1.0
     )
     clamp_factor: float = setting(
-        5.0, "Clamp on targets, over what the best mean reward is worth for ever.", low=1.0
+        5.0, "Clamp on targets, over the discounted sum of the best mean reward.", low=1.0
     )
     min_learning_rate: float = setting(
         0.125, "Lowest factor on the learning rate.", low=0.0, high=1.0
@@ -238,7 +213,5 @@ class GuardConfig:
     expert_ratio: float = setting(
         0.5, "Least share of the teacher while its share is raised.", low=0.0, high=1.0
     )
-    expert_lines: int = setting(10, "Lines for which the teacher's share is raised.", low=1)
-    max_rollbacks: int = setting(
-        3, "How often a run may go back to its last good checkpoint.", low=0
-    )
+    expert_lines: int = setting(10, "Log rows for which the teacher's share is raised.", low=1)
+    max_rollbacks: int = setting(3, "Most rollbacks of a run to its last good checkpoint.", low=0)

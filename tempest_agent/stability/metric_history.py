@@ -13,10 +13,10 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from tempest_agent.agent.collect.drivers import teacher_free_games
-from tempest_agent.agent.networks.actions import BUTTON_PAIRS
 from tempest_agent.agent.networks.value_distributions import make_distribution
 from tempest_agent.agent.replay.rows import DRIVER_NAMES
 from tempest_agent.config import Config
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS
 
 LEAST_SHARE = 0.05
 """Least share of a row's steps for a driver's mean reward to count."""
@@ -58,7 +58,7 @@ class RunFacts(NamedTuple):
             learner.target_update_interval / learner.tau,
             teacher_free_games(games, config.teacher.free_share) / games,
             label_pull(config, has_teacher),
-            make_distribution(learner).resolution,
+            make_distribution(learner).step,
         ).for_steps(config, config.run.steps)
 
     def for_steps(self, config: Config, steps: int) -> RunFacts:
@@ -72,17 +72,15 @@ class RunFacts(NamedTuple):
 def label_pull(config: Config, has_teacher: bool = False) -> float:
     """Return how far imitation may raise the labelled action's value, or lower another's.
 
-    The margin loss has no gradient once the margin is kept.  The cross entropy of temperature T and
-    weight w pushes an action that is D below the label with at most ``w / T * exp(-D / T)``, and
-    the value loss pulls back with at most 1 in the share of the decisions that take it: with A
-    actions, ``RARE / A``.  Both are equal at ``D = T * log(w * A / (T * RARE))``.
+    The cross entropy of temperature T and weight w pushes an action that is D below the label with
+    at most ``w / T * exp(-D / T)``, and the value loss pulls back with at most 1 in the share of
+    the decisions that take it: with A actions, ``RARE / A``.  Both are equal at
+    ``D = T * log(w * A / (T * RARE))``.
     """
     learner, labelled = config.learner, has_teacher or config.teacher.name != "none"
     if not (labelled or config.replay.demonstrations) or learner.imitation_weight == 0:
         return 0.0
-    if learner.imitation == "margin":
-        return learner.imitation_margin
-    if learner.imitation != "cross_entropy":
+    if learner.imitation == "none":
         return 0.0
     temperature = learner.imitation_temperature
     actions = BUTTON_PAIRS * config.network.spinner_knots

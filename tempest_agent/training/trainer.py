@@ -44,8 +44,8 @@ from tempest_agent.agent.games.tempest_games import TempestGames, TempestTeacher
 from tempest_agent.agent.loop.memory_check import require_memory
 from tempest_agent.agent.loop.state import load_state_dict
 from tempest_agent.agent.loop.training_loop import TrainingLoop
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.networks.network_size import NetworkSize, size_of
-from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.agent.ranks.config_share import share_of
 from tempest_agent.agent.ranks.exchange import share_networks
 from tempest_agent.agent.replicas import ALONE, Replicas

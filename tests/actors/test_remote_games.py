@@ -32,8 +32,7 @@ from tempest_agent.agent.collect.drivers import Drivers
 from tempest_agent.agent.collect.local_source import LocalSource
 from tempest_agent.agent.collect.source import Played
 from tempest_agent.agent.games.tempest_games import TempestGames
-from tempest_agent.agent.replay.buffer import TRUNCATED
-from tempest_agent.agent.replay.rows import EPISODE_START, TERMINATED
+from tempest_agent.agent.replay.rows import EPISODE_START, TERMINATED, TRUNCATED
 from tempest_agent.config import Config, ConfigError, load_config
 from tempest_agent.errors import UserError
 from tempest_agent.training.trainer import Trainer
@@ -115,7 +114,7 @@ def test_no_episode_goes_on_over_the_restart_of_an_actor(
     assert (flags[19, 1::2] & (TERMINATED | TRUNCATED) > 0).all()
     assert (flags[20, 1::2] & EPISODE_START > 0).all()
     assert not (flags[20, 0::2] & EPISODE_START > 0).all()
-    cut = [row for row in run.replay.aside if row // 16 == 19 and row % 2]
+    cut = [row for row in run.replay.final_observations if row // 16 == 19 and row % 2]
     assert cut
     # What was played of games that were over, by rows; those that were left are not among them.
     returns = []
@@ -260,12 +259,12 @@ def test_a_run_of_one_process_goes_on_with_actors_and_not_the_other_way(tmp_path
     last = steps // config.run.num_envs - 1
     assert (run.replay.flags[last + 1] & EPISODE_START > 0).all()
     assert not joined(run)
-    cut = [row for row in run.replay.aside if row // config.run.num_envs == last]
+    cut = [row for row in run.replay.final_observations if row // config.run.num_envs == last]
     assert cut
     for row in cut:
         game = row % config.run.num_envs
         if not first.loop.replay.flags[last, game] & TRUNCATED:
-            np.testing.assert_array_equal(run.replay.aside[row][0], left_at[game])
+            np.testing.assert_array_equal(run.replay.final_observations[row][0], left_at[game])
     with pytest.raises(UserError, match="resume it with --actors 1 or more"):
         Trainer.resume(tmp_path, actors={"count": 0}, games=remote)
     with pytest.raises(ConfigError, match=r"actors.count=99 is above run.num_envs"):

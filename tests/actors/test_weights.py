@@ -13,7 +13,8 @@ import torch
 from tempest_agent.actors.publisher import WeightsPublisher, arithmetic, pack, unpack
 from tempest_agent.actors.snapshot import NETWORKS, MixedWeightsError, Snapshot
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.q_network import Layout, QNetwork
+from tempest_agent.agent.networks.layout import Layout
+from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.config import Config
 
 

@@ -11,7 +11,7 @@ import torch
 from click.testing import CliRunner
 
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.bench import (
     learner as bench_learner,
 )
@@ -81,7 +81,7 @@ def test_the_plain_loop_does_the_same_arithmetic() -> None:
             getattr(plain.advantage, name).copy_(ours[1:])
             getattr(plain.spinner, name).copy_(getattr(learner.online.spinner_head, name))
     learner.followers.target.load_state_dict(learner.online.state_dict())
-    learner.bootstrap.target.refresh()
+    learner.fast_target.refresh()
     batch = bench_learner.random_batch(layout, 32)
     bench_learner.plain_update(plain, batch, spinner_weight=0.0)()
     learner.update(batch, 1e-4, 0.0)

@@ -142,7 +142,7 @@ def test_a_resumed_session_draws_the_same_noise(
     monkeypatch.chdir(tmp_path)
     settings = [
         "run.steps=1500", "run.num_envs=16", "run.log_interval=500", "run.checkpoint_interval=500",
-        "network.noisy=true", "network.hidden=[16]", "learner.loss=iqn", "learner.batch_size=16",
+        "network.hidden=[16]", "learner.loss=iqn", "learner.batch_size=16",
         "replay.prioritised=true", "replay.capacity=2000", "replay.learning_starts=100",
         "teacher.expert_ratio_schedule=performance", "run.phases=teacher", "teacher.score=5000",
         "game.start_levels=[1,3]", "game.max_ticks=300",

@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tempest_agent.agent.replay.buffer import EXPERT, ReplayBuffer, Rows
+from tempest_agent.agent.replay.buffer import ReplayBuffer
+from tempest_agent.agent.replay.rows import EXPERT, Rows
 from tempest_agent.cli import cli
 from tempest_agent.config import GameConfig, load_config
 from tempest_agent.demonstrations import recorder as recorder_module
@@ -340,7 +341,7 @@ def test_the_rows_of_two_games_in_two_columns() -> None:
     np.testing.assert_allclose(replay.reward[:4].T, [[1, 2 - 10, 3, 4], [5, 1, 2, 3]])
     np.testing.assert_array_equal(replay.buttons[:4].T, [[1, 3, 1, 3], [1, 1, 3, 1]])
     np.testing.assert_array_equal(replay.label_spin[:4].T, [[0, 1, 2, 3], [4, 0, 1, 2]])
-    cut = {row: (int(codes[0]), legal) for row, (codes, legal) in replay.aside.items()}
+    cut = {row: (int(codes[0]), legal) for row, (codes, legal) in replay.final_observations.items()}
     assert cut == {6: (14, False), 1: (15, True), 7: (23, True)}
     replay.add(_blank(2))
     batch = replay.sample(200)

@@ -124,7 +124,6 @@ def test_each_symptom_is_seen_with_its_evidence(
         # 4 button pairs times 9 knots, weight 4, temperature 1: log(1 + 4 * 36 / 0.01).
         ([], 9.575),
         (["learner.imitation_temperature=0.5", "network.spinner_knots=5"], 4.840),
-        (["learner.imitation=margin", "learner.imitation_margin=0.7"], 0.7),
         (["learner.imitation=none"], 0.0),
         (["learner.imitation_weight=0"], 0.0),
         (["teacher.name=none"], 0.0),

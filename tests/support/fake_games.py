@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.games.interface import Step
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 
 FEATURES = 6
 POSITION, PAIRS, ZAP_LEGAL = 0, slice(1, 5), 5

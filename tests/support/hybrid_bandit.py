@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.replay.buffer import EXPLORATION, Batch
+from tempest_agent.agent.networks.layout import Layout
+from tempest_agent.agent.replay.rows import EXPLORATION, Batch
 
 # Matrices this small only lose time on two threads.
 torch.set_num_threads(1)

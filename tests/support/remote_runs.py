@@ -14,8 +14,7 @@ from tempest_agent.actors.games_player import GamesPlayer
 from tempest_agent.actors.messages import ActorShare, Chunk, Order
 from tempest_agent.actors.remote_games import RemoteGames
 from tempest_agent.actors.snapshot import Snapshot
-from tempest_agent.agent.replay.buffer import TRUNCATED
-from tempest_agent.agent.replay.rows import EPISODE_START, TERMINATED
+from tempest_agent.agent.replay.rows import EPISODE_START, TERMINATED, TRUNCATED
 from tempest_agent.config import Config, load_config
 from tempest_agent.training.trainer import Trainer
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tempest_agent.agent.replay.buffer import AGENT, Batch, ReplayBuffer, Rows
+from tempest_agent.agent.replay.buffer import ReplayBuffer
+from tempest_agent.agent.replay.rows import AGENT, Batch, Rows
 
 FEATURES = 4
 

@@ -19,7 +19,7 @@ from hybrid_bandit import LAYOUT, random_batch
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.loop.training_loop import TrainingLoop
 from tempest_agent.agent.ranks.process_group import RankLostError, Ranks, join
-from tempest_agent.agent.replay.buffer import Batch
+from tempest_agent.agent.replay.rows import Batch
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.config import Config, load_config
 from tempest_agent.training.trainer import Trainer
@@ -28,7 +28,7 @@ CPU = torch.device("cpu")
 KINDS = {
     "huber": (),
     "prioritised_parts": ("learner.gradient_accumulation_steps=3",),
-    "hl_gauss": ("learner.loss=hl_gauss", "learner.imitation=margin"),
+    "c51": ("learner.loss=c51",),
     "float16": ("learner.precision=float16",),
 }
 """Settings of the updates that are compared."""
@@ -38,7 +38,6 @@ SKIPPED = (2, 4)
 RUN = (
     *SMALL, "run.steps=2400", "run.log_interval=400", "replay.prioritised=true",
     "run.keep_checkpoints=9", "run.checkpoint_interval=800", "exploration.epsilon_max=0.5",
-    "learner.munchausen=0.1",
 )  # fmt: skip
 STOP = 1200
 
@@ -71,7 +70,7 @@ def gradients(learner: Learner, batch: Batch) -> dict[str, Any]:
     learner.update(batch, 0.0, 0.7)
     named = learner.online.named_parameters()
     found = {name: p.grad.clone() for name, p in named if p.grad is not None}
-    return {"gradients": found, "norm": learner.accumulator.grad_norm.clone()}
+    return {"gradients": found, "norm": learner.grad_norm.clone()}
 
 
 def updated(learner: Learner, part: slice) -> dict[str, Any]:
@@ -82,7 +81,7 @@ def updated(learner: Learner, part: slice) -> dict[str, Any]:
         learner.update(batch, 1e-3, 0.5)
     state = learner.state_dict()
     return {name: state[name] for name in ("online", "target", "average", "updates")} | {
-        "skipped": learner.accumulator.skipped
+        "skipped": learner.precision.skipped
     }
 
 

@@ -81,7 +81,7 @@ def _draw(source: Record, address: int) -> int:
     return np.int64((x * 0x2545F4914F6CDD1D & every) >> 56)
 
 
-compiled.rule = compiled.kernel = compiled.sum_kernel = _as_it_is
+compiled.rule = compiled.kernel = _as_it_is
 randomness.draw = _draw
 warnings.filterwarnings("ignore", "overflow encountered", RuntimeWarning)
 

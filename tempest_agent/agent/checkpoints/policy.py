@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint, write_checkpoint
 from tempest_agent.agent.checkpoints.checkpoint_schema import PLAYER, require_entries
-from tempest_agent.agent.inference.deterministic_network import ExactNetwork
-from tempest_agent.agent.networks.q_network import Layout, QNetwork
+from tempest_agent.agent.inference.deterministic_network import DeterministicNetwork
+from tempest_agent.agent.networks.layout import Layout
+from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.config import Config, from_dict
 from tempest_agent.errors import UserError
 
@@ -30,7 +31,7 @@ class Policy:
 
     def __init__(self, network: QNetwork, config: Config, step: int = 0, sha256: str = "") -> None:
         self.network = network.eval().requires_grad_(False)
-        self._exact = ExactNetwork(network)
+        self._exact = DeterministicNetwork(network)
         self.config = config
         self.step = step
         self.sha256 = sha256

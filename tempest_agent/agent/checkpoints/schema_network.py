@@ -8,8 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tempest_agent.agent.networks.q_network import LANES, Layout, QNetwork
+from tempest_agent.agent.networks.layout import Layout
+from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.config import Config
+from tempest_agent.envs.machine.memory import LANES
 
 from .schema_checks import (
     Check,
@@ -82,23 +84,20 @@ def learner_entry(config: Config, layout: Layout, is_player: bool) -> Check:
         return record({"average": average}, all_of=("average",))
     weights = _Weights(config, layout)
     moments = _Moments(weights)
+    accumulator: dict[str, Check] = {
+        "scaler": table_of(any_number),
+        **dict.fromkeys(("skipped", "skipped_in_a_row"), whole()),
+        "float32_instead": flag,
+    }
     known: dict[str, Check] = {
         **dict.fromkeys(("online", "target", "average"), weights),
         "optimizer": moments,
-        "accumulator": record(
-            {
-                "scaler": table_of(any_number),
-                **dict.fromkeys(("skipped", "skipped_in_a_row"), whole()),
-                "float32_instead": flag,
-            },
-            all_of=("scaler", "skipped"),
-        ),
+        "accumulator": record(accumulator, all_of=accumulator),
         "updates": whole(),
+        "target_age": number(0),
+        "metrics": METRICS,
     }
-    return record(
-        known | {"target_age": number(0), "metrics": METRICS},
-        all_of=known,
-    )
+    return record(known, all_of=known)
 
 
 class _Weights:

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import LARGEST
 from tempest_agent.stability.symptoms import SYMPTOMS
 

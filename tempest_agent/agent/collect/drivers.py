@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION
+from tempest_agent.agent.networks.layout import Layout
+from tempest_agent.agent.replay.rows import AGENT, EXPERT, EXPLORATION
 from tempest_agent.config import ExplorationConfig, TeacherConfig
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tempest_agent.agent.games.interface import Step
-from tempest_agent.agent.replay.buffer import DRIVER_NAMES
+from tempest_agent.agent.replay.rows import DRIVER_NAMES
 from tempest_agent.agent.replicas import ALONE, Replicas
 
 RECENT_GAMES = 50

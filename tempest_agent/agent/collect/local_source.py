@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tempest_agent.agent.games.interface import Games, Teacher
-from tempest_agent.agent.replay.buffer import EXPERT, EXPLORATION, Rows
+from tempest_agent.agent.replay.rows import EXPERT, EXPLORATION, Rows
 
 from .drivers import Drivers
 from .source import Abandoned, Act, Played

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.games.interface import Step
-from tempest_agent.agent.replay.buffer import AGENT, DRIVER_NAMES
+from tempest_agent.agent.replay.rows import AGENT, DRIVER_NAMES
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 
 NEAR_COUNTS = 4

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.replay.buffer import Rows
+from tempest_agent.agent.replay.rows import Rows
 from tempest_agent.errors import UserError
 
 from .drivers import Drivers

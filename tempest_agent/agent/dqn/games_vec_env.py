@@ -16,14 +16,14 @@ from stable_baselines3.common.vec_env.base_vec_env import VecEnvIndices, VecEnvS
 from tempest_agent.agent.games.env_games import EnvGames
 from tempest_agent.agent.games.interface import Games, Step
 from tempest_agent.agent.games.spaces import action_space, observation_space
-from tempest_agent.agent.networks.actions import SPINNER_COUNTS
 from tempest_agent.envs.api.episode_statistics import EpisodeStatistics
+from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.messages import shown
 
 
 def from_box(actions: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
     """Return knob counts and buttons for box actions ``(N, 3)``."""
-    spin = np.round(np.clip(actions[:, 2], -1.0, 1.0) * SPINNER_COUNTS).astype(np.int8)
+    spin = np.round(np.clip(actions[:, 2], -1.0, 1.0) * SPINNER_MAX).astype(np.int8)
     buttons = (actions[:, 0] > 0).astype(np.uint8) + np.uint8(2) * (actions[:, 1] > 0)
     return spin, buttons.astype(np.uint8)
 

@@ -35,7 +35,7 @@ from tempest_agent.agent.learner.weights import parameters_of, put_parameters
 from tempest_agent.agent.loop.memory_check import require_network
 from tempest_agent.agent.loop.state import state_dict
 from tempest_agent.agent.loop.training_loop import TrainingLoop
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.agent.seeds import generator_seed
 from tempest_agent.config import Config

@@ -30,7 +30,7 @@ from tempest_agent.agent.games.spaces import spaces_from
 from tempest_agent.agent.learner.weights import PARAMETERS
 from tempest_agent.agent.loop.state import load_counters
 from tempest_agent.agent.loop.training_loop import TrainingLoop
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import from_dict
 from tempest_agent.errors import UserError, one_line
 

@@ -14,7 +14,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.envs.api.action_spaces import HybridActions
 from tempest_agent.envs.api.episode_statistics import EpisodeStatistics
 from tempest_agent.envs.api.sb3_vec_env import GymVecEnv, require_rewards

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.games.mame_backend import machine_of
-from tempest_agent.agent.networks.actions import SPINNER_COUNTS
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import Config, GameConfig
 from tempest_agent.envs.api.backend import make_batch
 from tempest_agent.envs.engine.settings import GameSettings
@@ -21,6 +20,7 @@ from tempest_agent.envs.features.layout import (
     POSITION_FEATURE,
     ZAP_LEGAL_FEATURE,
 )
+from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.mame.errors import machine_errors
 from tempest_agent.envs.mame.mame_batch import MameBatch
 from tempest_agent.errors import UserError, unknown_name
@@ -165,7 +165,7 @@ class TempestTeacher:
         if self.frame_skip > 1:
             # A full turn means "as fast as possible"; anything less is a distance.
             slower = np.round(spin / self.frame_skip).astype(np.int8)
-            spin = np.where(np.abs(spin) >= SPINNER_COUNTS, spin, slower).astype(np.int8)
+            spin = np.where(np.abs(spin) >= SPINNER_MAX, spin, slower).astype(np.int8)
         return spin, buttons
 
     def state_dict(self) -> dict[str, Any]:

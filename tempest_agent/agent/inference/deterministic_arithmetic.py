@@ -1,8 +1,8 @@
-"""Arithmetic whose last bit is the same on every machine.
+"""Arithmetic with the same last bit on every machine.
 
 Sums are taken in one written order, and IEEE 754 fixes the results of ``+ - * /`` and of square
 roots.  It does not fix exponentials, cosines and hyperbolic tangents: each mathematical library
-rounds them its own way, so they are polynomials here.
+rounds them in its own way, so they are polynomials here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HALVES = np.array([math.ldexp(1.0, -n) for n in range(1024)])
 
 @rule
 def exponential(x: float) -> float:
-    """e to the power of ``x``, which is at most 0; below -708 it is 0 (float64)."""
+    """Return e to the power of ``x``, which is at most 0; 0 below -708 (float64)."""
     bounded = max(x, _UNDERFLOW)
     halvings = np.int64(-bounded * _PER_LN2 + 0.5)
     rest = (bounded + halvings * _LN2_HIGH) + halvings * _LN2_LOW
@@ -41,14 +41,14 @@ def exponential(x: float) -> float:
 
 @rule
 def hyperbolic_tangent(x: float) -> float:
-    """tanh in float64, with an absolute error of a few units in the last place of 1."""
+    """Return tanh in float64, with an absolute error of a few units in the last place of 1."""
     small = exponential(-2.0 * abs(x))
     size = (1.0 - small) / (1.0 + small)
     return size if x >= 0.0 else -size
 
 
 def cosines(numerators: NDArray[np.int64], denominator: int) -> Doubles:
-    """``cos(pi / 2 * numerators / denominator)``; the period is taken off in whole numbers."""
+    """Return ``cos(pi / 2 * numerators / denominator)``, reduced in whole numbers."""
     place = numerators % (4 * denominator)
     place = np.minimum(place, 4 * denominator - place)
     mirrored = place > denominator
@@ -63,7 +63,7 @@ def cosines(numerators: NDArray[np.int64], denominator: int) -> Doubles:
 
 @kernel
 def dense(inputs: Floats, weights: Floats, bias: Floats, out: Floats) -> None:
-    """``out = bias + inputs @ weights``, row by row, input by input."""
+    """Write ``out = bias + inputs @ weights``, row by row, input by input."""
     width = out.shape[1]
     used = np.empty(inputs.shape[1] + 4, np.int64)
     for row in range(inputs.shape[0]):
@@ -90,7 +90,7 @@ def dense(inputs: Floats, weights: Floats, bias: Floats, out: Floats) -> None:
 
 @kernel
 def normalise(values: Floats, gain: Floats, shift: Floats, epsilon: float) -> None:
-    """LayerNorm and ReLU of every row, in place."""
+    """Apply LayerNorm and ReLU to every row, in place."""
     count = values.shape[1]
     for row in range(values.shape[0]):
         mean = 0.0
@@ -109,7 +109,7 @@ def normalise(values: Floats, gain: Floats, shift: Floats, epsilon: float) -> No
 
 @kernel
 def surround(lanes: Floats, out: Floats) -> None:
-    """Each lane ``(N, L, C)`` between its neighbours on the ring, ``(N * L, 3 * C)``."""
+    """Write each lane ``(N, L, C)`` between its neighbours on the ring, ``(N * L, 3 * C)``."""
     rows, count, width = lanes.shape
     for row in range(rows):
         for lane in range(count):
@@ -121,7 +121,7 @@ def surround(lanes: Floats, out: Floats) -> None:
 
 @kernel
 def squash(raw: Floats, out: Doubles) -> None:
-    """tanh of every number ``(N, M)``."""
+    """Write tanh of every number ``(N, M)``."""
     for row in range(raw.shape[0]):
         for i in range(raw.shape[1]):
             out[row, i] = hyperbolic_tangent(np.float64(raw[row, i]))
@@ -129,11 +129,11 @@ def squash(raw: Floats, out: Doubles) -> None:
 
 @rule
 def _blended(values: Floats | Doubles, lower: int, number: int, weight: float) -> float:
-    """``spinner.interpolate`` with parabolas, between the knots ``lower`` and ``lower + 1``."""
+    """Interpolate with parabolas between the knots ``lower`` and ``lower + 1``."""
     knots = values.shape[0]
     b = np.float64(values[lower, number])
     c = np.float64(values[lower + 1, number])
-    # Beyond each end the last parabola goes on by one knot.
+    # Beyond each end the last parabola continues by one knot.
     a, d = 3.0 * (b - c), 3.0 * (c - b)
     a = np.float64(values[lower - 1, number]) if lower > 0 else a + values[lower + 2, number]
     d = (
@@ -148,7 +148,7 @@ def _blended(values: Floats | Doubles, lower: int, number: int, weight: float) -
 
 @kernel
 def between(knots: Floats | Doubles, places: Doubles, quadratic: bool, out: Doubles) -> None:
-    """Numbers ``(N, P, K, D)`` at one spinner position in [-1, 1] each, ``(N, P)``."""
+    """Write the numbers ``(N, P, K, D)`` at one spinner position in [-1, 1] each, ``(N, P)``."""
     rows, pairs, count, numbers = knots.shape
     for row in range(rows):
         for pair in range(pairs):
@@ -167,7 +167,7 @@ def between(knots: Floats | Doubles, places: Doubles, quadratic: bool, out: Doub
 
 @kernel
 def softmax_means(logits: Doubles, out: Doubles) -> None:
-    """Means ``(M,)`` of softmax distributions over even steps from -1 to 1, logits ``(M, D)``."""
+    """Write the means ``(M,)`` of softmax distributions over even steps from -1 to 1."""
     numbers = logits.shape[1]
     chance = np.empty(numbers)
     for row in range(logits.shape[0]):
@@ -192,11 +192,11 @@ def pick(
     best_pair: NDArray[np.uint8],
     best_position: Doubles,
 ) -> None:
-    """The best legal candidate of every row; of equal ones the first (see ``targets``).
+    """Write the best legal candidate of every row; of equal ones the first (see ``greedy``).
 
     Args:
-        values: ``(N, P, K)`` of the knots; K is 0 where only proposals may be chosen.
-        proposed: ``(N, P)`` of the proposals, below everything where there are none.
+        values: ``(N, P, K)`` of the knots; K is 0 if only proposals may be chosen.
+        proposed: ``(N, P)`` of the proposals, minus infinity without any.
         positions: ``(N, P)`` of the proposals.
         legal: ``(N, P)``.
         best_pair: ``(N,)``, written.

@@ -1,16 +1,16 @@
-"""The student run in one fixed order of additions, so its play is the same everywhere.
+"""The student with a fixed order of additions, so that its play is the same everywhere.
 
 A matrix library adds up in an order that depends on the processor and on the size of the batch,
-and the last bit of a value decides between two nearly equal actions: over millions of decisions
-games come apart.  Here every sum is taken input by input in plain float32 (and float64 for means,
-variances and everything after the last layer), see ``exact_arithmetic``.  Inputs that are 0, nine
-of ten in an observation and about half after each ReLU, are skipped, which makes this faster than
-a dense product on a CPU.
+and the last bit of a value decides between two nearly equal actions: over millions of steps games
+diverge.  Here every sum is taken input by input in plain float32 (and float64 for means, variances
+and everything after the last layer), see ``deterministic_arithmetic``.  Inputs that are 0, nine of
+ten in an observation and about half after each ReLU, are skipped, which makes this faster than a
+dense product on a CPU.
 
-Whatever cannot change which action is best is left out:
+What cannot change which action is best is left out:
 
 * with plain values the state value of the dueling head, which all actions share;
-* with ``c51`` and ``hl_gauss`` the scale of the bins: they are taken to lie between -1 and 1;
+* with ``c51`` the scale of the bins: they are taken to lie between -1 and 1;
 * with ``iqn`` the single quantiles.  At the even fractions of play a value is their mean, and as
   everything after ``FractionLayer`` is linear, the mean of its answers can go through once.
 """
@@ -24,7 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from tempest_agent.agent.networks.actions import BUTTON_PAIRS, SPINNER_COUNTS, ZAP_PAIRS
+from tempest_agent.agent.networks.encoders import LanesEncoder, MlpEncoder
 from tempest_agent.agent.networks.lane_head import (
     HALVES,
     NODES,
@@ -32,8 +32,10 @@ from tempest_agent.agent.networks.lane_head import (
     LaneHead,
     place_in_lane,
 )
-from tempest_agent.agent.networks.q_network import LANES, LanesEncoder, MlpEncoder, QNetwork
+from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.agent.networks.value_distributions import COSINES, FractionLayer
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, SPINNER_MAX, ZAP
+from tempest_agent.envs.machine.memory import LANES
 
 from .deterministic_arithmetic import (
     Doubles,
@@ -86,7 +88,7 @@ class _Mlp:
         return hidden
 
 
-class LanesInOrder:
+class DeterministicLanes:
     """A lanes encoder in the fixed order."""
 
     def __init__(self, encoder: LanesEncoder) -> None:
@@ -98,13 +100,13 @@ class LanesInOrder:
         return self.summary(self.lanes(observation, len(self._mixes)), observation)
 
     def summary(self, lanes: Floats, observation: Floats) -> Floats:
-        """The encoding ``(N, H)`` of lanes ``(N, 16, W)`` and the globals."""
+        """Return the encoding ``(N, H)`` of lanes ``(N, 16, W)`` and the globals."""
         inside = LANES * self._layout.lane_features
         flat = lanes.reshape(len(observation), -1)
         return self._dense(np.concatenate((flat, observation[:, inside:]), axis=1))
 
     def lanes(self, observation: Floats, layers: int) -> Floats:
-        """What is known of each lane ``(N, 16, W)`` after the first ``layers`` convolutions."""
+        """Return each lane's encoding ``(N, 16, W)`` after the first ``layers`` convolutions."""
         rows, layout = len(observation), self._layout
         inside = LANES * layout.lane_features
         lanes = observation[:, :inside].reshape(rows, LANES, layout.lane_features)
@@ -118,9 +120,9 @@ class LanesInOrder:
 
 
 class _LaneValues:
-    """A lane head in the fixed order, up to what all actions share."""
+    """A lane head in the fixed order, up to a constant that all actions share."""
 
-    def __init__(self, head: LaneHead, encoder: LanesInOrder, position: int) -> None:
+    def __init__(self, head: LaneHead, encoder: DeterministicLanes, position: int) -> None:
         self._encoder, self._position = encoder, position
         self._state = _Layer(head.state, head.state_norm)
         self._mix = _Layer(head.mix, head.mix_norm)
@@ -128,7 +130,7 @@ class _LaneValues:
         self._weights = head.weights.cpu().numpy()
 
     def __call__(self, observation: Floats) -> tuple[Floats, Doubles]:
-        """The encoding ``(N, H)`` and the values ``(N, 4, K, 1)``."""
+        """Return the encoding ``(N, H)`` and the values ``(N, 4, K, 1)``."""
         rows, reach = len(observation), len(OFFSETS)
         lanes = self._encoder.lanes(observation, 2)
         latent = self._encoder.summary(lanes, observation)
@@ -147,7 +149,7 @@ class _LaneValues:
         return latent, (values / HALVES)[..., None]
 
 
-class ExactNetwork:
+class DeterministicNetwork:
     """Greedy decisions of a network.
 
     Args:
@@ -157,7 +159,7 @@ class ExactNetwork:
     def __init__(self, network: QNetwork) -> None:
         encoder = network.encoder
         self._encoder = (
-            LanesInOrder(encoder) if isinstance(encoder, LanesEncoder) else _Mlp(encoder)
+            DeterministicLanes(encoder) if isinstance(encoder, LanesEncoder) else _Mlp(encoder)
         )
         self._knots = network.num_knots
         self._quadratic = network.interpolation == "quadratic"
@@ -166,7 +168,7 @@ class ExactNetwork:
         self._dueling = network.dueling
         self._values = _Layer(network.value_head, None, rectify=False)
         self._lanes: _LaneValues | None = None
-        if network.lane_head is not None and isinstance(self._encoder, LanesInOrder):
+        if network.lane_head is not None and isinstance(self._encoder, DeterministicLanes):
             position = network.layout.lane_position
             self._lanes = _LaneValues(network.lane_head, self._encoder, position)
         self._fractions: Floats | None = None
@@ -179,7 +181,7 @@ class ExactNetwork:
     def act(
         self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
-        """Knob counts int8 ``(N,)`` and buttons uint8 ``(N,)`` for codes int8 ``(N, F)``."""
+        """Return knob counts int8 and buttons uint8, ``(N,)`` each, for codes int8 ``(N, F)``."""
         rows = len(codes)
         observation = codes.astype(np.float32) / np.float32(127.0)
         knots: Floats | Doubles
@@ -199,13 +201,13 @@ class ExactNetwork:
             if self._knots == 1:
                 values = values[:, :, :0]
         legal = np.ones((rows, BUTTON_PAIRS), np.bool_)
-        legal[:, list(ZAP_PAIRS)] = zap_legal[:, None]
+        legal[:, ZAP:] = zap_legal[:, None]
         buttons, position = np.zeros(rows, np.uint8), np.zeros(rows)
         pick(values, proposed, positions, legal, buttons, position)
-        return np.rint(position * SPINNER_COUNTS).astype(np.int8), buttons
+        return np.rint(position * SPINNER_MAX).astype(np.int8), buttons
 
     def _at_knots(self, hidden: Floats) -> Floats:
-        """The numbers ``(N, 4, K, D)`` of the knots."""
+        """Return the numbers ``(N, 4, K, D)`` of the knots."""
         out = self._values(hidden)
         out = out.reshape(len(hidden), -1, self._numbers)
         if self._dueling:
@@ -219,7 +221,7 @@ class ExactNetwork:
         return np.ascontiguousarray(out).reshape(-1, BUTTON_PAIRS, self._knots, self._numbers)
 
     def _means(self, numbers: Doubles) -> Doubles:
-        """Values ``(...)`` of numbers ``(..., D)``, up to what all actions share."""
+        """Return values ``(...)`` of numbers ``(..., D)``, up to a constant all actions share."""
         if self._numbers == 1:
             return numbers[..., 0]
         out = np.empty(numbers.size // self._numbers)
@@ -228,7 +230,7 @@ class ExactNetwork:
 
 
 def _mean_answer(layer: FractionLayer) -> Floats:
-    """What ``layer`` multiplies an encoding by, ``(H,)``, in the mean over its even fractions."""
+    """Return the mean factor ``(H,)`` of ``layer`` on an encoding over its even fractions."""
     # The fraction (t + 1/2) / T with the wave w is the angle pi / 2 * w * (2 t + 1) / T.
     odd = 2 * np.arange(layer.count)[:, None] + 1
     described = cosines(odd * np.arange(1, COSINES + 1), layer.count)

@@ -1,4 +1,4 @@
-"""Greedy actions and bootstrap targets over the same set of candidates.
+"""The student's greedy action, over the same candidates in play and in targets.
 
 The candidates are all spinner knots of the legal button pairs and the network's own proposals.  On
 straight lines between knots no proposal can be worth more than the better knot beside it, so the
@@ -9,16 +9,19 @@ spinner there is.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from tempest_agent.agent.networks import plain
-from tempest_agent.agent.networks.actions import knots
-from tempest_agent.agent.networks.interpolation import interpolate
+from tempest_agent.agent.devices import Column, to_device
+from tempest_agent.agent.networks.actions import knots, pair_mask, to_counts
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.networks.q_network import Heads, QNetwork
+
+from .inference_copy import InferenceCopy
 
 
 class Choice(NamedTuple):
@@ -30,18 +33,16 @@ class Choice(NamedTuple):
 
 
 def choose(network: QNetwork, heads: Heads, legal: Tensor) -> Choice:
-    """The best legal candidate of each row.
+    """Return the best legal candidate of each row; the first of equals.
 
     Args:
         network: whose proposals belong to ``heads``.
-        heads: the network's answer, values ``(B, 4, K)``.
+        heads: the network's outputs, values ``(B, 4, K)``.
         legal: bool ``(B, 4)``, at least one True per row.
     """
     values = heads.values
     batch, pairs, count = values.shape
     proposals = network.proposals(heads.latent)
-    if plain.applies_to(network, values):
-        return Choice(*plain.best_action(heads, proposals, legal))
     if proposals is None:
         candidates = values
         positions = knots(count, values.device).expand(batch, pairs, count)
@@ -59,37 +60,29 @@ def choose(network: QNetwork, heads: Heads, legal: Tensor) -> Choice:
     return Choice(best // width, position, value)
 
 
-def value_at(values: Tensor, pair: Tensor, position: Tensor) -> Tensor:
-    """Value ``(B,)`` of a button pair int64 ``(B,)`` at a spinner position ``(B,)``."""
-    rows = pair.view(-1, 1, 1).expand(-1, 1, values.shape[2])
-    return interpolate(values.gather(1, rows).squeeze(1), position)
+def features(codes: Column, layout: Layout, device: torch.device) -> Tensor:
+    """Return codes ``(B, F)`` as features on ``device``, float32."""
+    numbers = to_device(codes, device).to(torch.float32)
+    # Codes that are features already may still be the replay's own memory.
+    return numbers if layout.unit == 1.0 else numbers.mul_(layout.unit)
 
 
-def double_q(choice: Choice, target_values: Tensor) -> Tensor:
-    """What the target network thinks of the online network's choice, ``(B,)``.
+@torch.no_grad()
+def act(
+    network: QNetwork,
+    fast: InferenceCopy,
+    codes: NDArray[np.int8],
+    zap_legal: NDArray[np.bool_],
+    device: torch.device,
+) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
+    """Return knob counts and buttons ``(B,)`` for codes ``(B, F)`` and legal zaps ``(B,)``.
 
-    van Hasselt et al. 2016, "Deep reinforcement learning with double Q-learning".
+    ``network`` owns the weights, ``fast`` is its copy for acting; both are on ``device``.
     """
-    return value_at(target_values, choice.pair, choice.position)
-
-
-def n_step_target(returns: Tensor, discounts: Tensor, bootstrap: Tensor) -> Tensor:
-    """``returns + discounts * bootstrap``; a discount of 0 marks a terminated row.
-
-    ``discounts`` is gamma to the power of the row's own horizon.
-    """
-    return returns + torch.where(discounts > 0, discounts * bootstrap, 0.0)
-
-
-def clamp_target(target: Tensor, limit: float) -> tuple[Tensor, Tensor, Tensor]:
-    """Targets within ``[-limit, limit]`` (0 is no limit), and which were below and above it.
-
-    All three are float32, like the targets.
-    """
-    limit = limit or math.inf
-    return target.clamp(-limit, limit), (target < -limit).float(), (target > limit).float()
-
-
-def return_bound(largest_reward: float, gamma: float) -> float:
-    """No discounted return exceeds ``largest_reward / (1 - gamma)`` per step."""
-    return abs(largest_reward) / (1.0 - gamma)
+    layout = network.layout
+    heads = fast(features(codes, layout, device))
+    legal = pair_mask(torch.from_numpy(zap_legal).to(device), layout.num_pairs)
+    choice = choose(network, heads, legal)
+    spin: NDArray[np.int8] = to_counts(choice.position, layout.counts).cpu().numpy()
+    buttons: NDArray[np.uint8] = choice.pair.to(torch.uint8).cpu().numpy()
+    return spin, buttons

@@ -1,4 +1,4 @@
-"""Networks as they run without gradients."""
+"""Copies of networks that run without gradients."""
 
 from __future__ import annotations
 
@@ -9,30 +9,31 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from tempest_agent.agent.networks.q_network import Heads, MlpEncoder, QNetwork
+from tempest_agent.agent.networks.encoders import MlpEncoder
+from tempest_agent.agent.networks.q_network import Heads, QNetwork
 
 ALIGNMENT = 8
-"""Sides of matrices that are multiples of this run several times as fast on a GPU in 16 bits."""
+"""Matrices whose sides are multiples of this run several times as fast on a GPU in 16 bits."""
 
 
 def aligns(device: torch.device) -> bool:
-    """Whether copies on ``device`` have matrices with sides of whole ``ALIGNMENT``."""
+    """Return whether copies on ``device`` are padded to ``ALIGNMENT``."""
     return device.type == "cuda"
 
 
 class InferenceCopy:
-    """A network whose weights are cast once, not anew in every pass as autocast does.
+    """A network whose weights are cast once, not in every pass as autocast does.
 
     Args:
-        network: the weights' owner, in float32.
+        network: owner of the weights, in float32.
         dtype: arithmetic of the copy; None runs the owner itself.
         compiled: whether to compile its passes.
-        aligned: whether to fill up matrices with zeros to whole ``ALIGNMENT``, which changes no
-            result; there is a copy then in any case.
+        aligned: whether to pad matrices with zeros to whole ``ALIGNMENT``, which changes no result
+            but always makes a copy.
 
     Attributes:
         network: the copy, or the owner itself.
-        extra_inputs: zeros that its observations end with.
+        extra_inputs: zeros appended to its observations.
         dtype: arithmetic that it runs in.
     """
 
@@ -54,30 +55,30 @@ class InferenceCopy:
         self._forward: Any = torch.compile(self.network) if compiled else self.network
 
     def own_parts(self) -> list[Tensor]:
-        """The copy's weights without what they are filled up with, in the owner's order."""
+        """Return the copy's weights without padding, in the owner's order."""
         both = zip(self.network.parameters(), self._owner.parameters(), strict=True)
         return [whole[tuple(map(slice, own.shape))] for whole, own in both]
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Take over the owner's present weights."""
+        """Copy the owner's current weights."""
         if self.network is not self._owner:
             torch._foreach_copy_(self.own_parts(), list(self._owner.parameters()))
 
     def inputs(self, observation: Tensor) -> Tensor:
-        """Observations ``(B, F)`` as the copy takes them."""
+        """Return observations ``(B, F)`` as the copy's input."""
         cast = observation.to(self.dtype)
         return functional.pad(cast, (0, self.extra_inputs)) if self.extra_inputs else cast
 
     @torch.no_grad()
     def __call__(self, observation: Tensor) -> Heads:
-        """The network's answer to observations ``(B, F)``; values are float32."""
+        """Return the outputs for observations ``(B, F)``; values are float32."""
         heads: Heads = self._forward(self.inputs(observation))
         return heads
 
 
 def _align(network: QNetwork) -> int:
-    """Fill up the first and the last matrix of ``network``; the number of inputs more."""
+    """Pad the first and the last matrix of ``network``; return the number of added inputs."""
     head = network.value_head
     if type(head) is nn.Linear:
         more = -head.out_features % ALIGNMENT

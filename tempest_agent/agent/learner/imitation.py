@@ -1,9 +1,9 @@
-"""Learning from the teacher's label of a state, whoever played in it.
+"""Learning from the teacher's label of a state, whoever the driver was.
 
 The labels are those of the states that the student itself reaches (Ross et al. 2011, "A reduction
-of imitation learning to no-regret online learning"), and count less the better the student plays
+of imitation learning to no-regret online learning"), and weigh less the better the student plays
 (QDagger of Agarwal et al. 2022, "Reincarnating reinforcement learning"; weight
-``max(0, 1 - student / teacher)`` where scores are positive).  Both losses are graded: a spinner
+``max(0, 1 - student / teacher)`` where scores are positive).  The loss is graded: a spinner
 position near the teacher's is nearly right.
 """
 
@@ -12,11 +12,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tempest_agent.agent.networks.actions import BUTTON_PAIRS, knots
+from tempest_agent.agent.networks.actions import knots
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS
 
 
 def reached(score: float, goal: float) -> float:
-    """How much of ``goal`` a score has reached: 1 there, 0 as far below it as it is from 0.
+    """Return how much of ``goal`` a score has reached: 1 there, 0 as far below it as it is from 0.
 
     That is ``score / goal`` above 0.  With a goal of -10, scores of -20 and -15 are 0 and 0.5.
     """
@@ -26,7 +27,7 @@ def reached(score: float, goal: float) -> float:
 
 
 def gate(student_score: float | None, teacher_score: float, floor: float = 0.0) -> float:
-    """Weight of imitation in [floor, 1]; 1 while no game of the student alone has ended."""
+    """Return the weight of imitation in [floor, 1]; 1 before the student's first finished game."""
     if student_score is None:
         return 1.0
     return min(1.0, max(floor, 1.0 - reached(student_score, teacher_score)))
@@ -35,7 +36,7 @@ def gate(student_score: float | None, teacher_score: float, floor: float = 0.0) 
 def resemblance(
     pair: Tensor, position: Tensor, count: int, width: float, pairs: int = BUTTON_PAIRS
 ) -> Tensor:
-    """How much each candidate is like the teacher's action, ``(B, pairs, K)``, 1 at most.
+    """Return each candidate's resemblance to the teacher's action, ``(B, pairs, K)``, at most 1.
 
     Zero for other button pairs, a bell of the given width in the spinner distance for the
     teacher's own pair.
@@ -49,7 +50,7 @@ def resemblance(
 
 
 def cross_entropy(values: Tensor, legal: Tensor, alike: Tensor, temperature: float) -> Tensor:
-    """Cross entropy between the teacher's graded choice and a softmax of the values, ``(B,)``.
+    """Return the cross entropy ``(B,)`` of the teacher's graded choice and a softmax of the values.
 
     The softmax does not see the state value, so only the order of actions is taught.
     """
@@ -57,15 +58,3 @@ def cross_entropy(values: Tensor, legal: Tensor, alike: Tensor, temperature: flo
     wanted = alike.flatten(1)
     wanted = wanted / wanted.sum(dim=1, keepdim=True)
     return -(wanted * torch.log_softmax(logits, dim=1)).sum(dim=1)
-
-
-def margin(values: Tensor, legal: Tensor, alike: Tensor, gap: float) -> Tensor:
-    """Large-margin loss ``(B,)``: others must stay ``gap * (1 - alike)`` below the teacher's.
-
-    Hester et al. 2018, "Deep Q-learning from demonstrations", with a graded margin.
-    """
-    raised = values + gap * (1.0 - alike)
-    best = raised.masked_fill(~legal.unsqueeze(-1), -torch.inf).flatten(1).max(dim=1).values
-    flat = alike.flatten(1)
-    own = values.flatten(1).gather(1, flat.argmax(dim=1, keepdim=True)).squeeze(1)
-    return best - own

@@ -1,4 +1,4 @@
-"""Means, sums, maxima and minima that stay on the device until a line of metrics is written."""
+"""Means, sums, maxima and minima that stay on the device until a log row is written."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ import torch
 from torch import Tensor
 
 HELD = 32
-"""Updates whose figures are added up together: one by one that takes longer than small updates."""
+"""Updates whose metrics are added up at once: one by one that takes longer than small updates."""
 
 
-Figure = tuple[str, tuple[str, ...]]
-"""Its kind and its names, more than one in ``means``."""
+Metric = tuple[str, tuple[str, ...]]
+"""Kind of a metric and its names, more than one in ``means``."""
 
 
 class Metrics:
-    """Running figures of many updates; nothing is read back before ``read``.
+    """Running metrics of many updates; nothing is read back before ``read``.
 
-    What is given is kept as it is until it is added up: it is not to be written into later.
+    Given tensors are kept until they are added up, and must not be written to.
     """
 
     def __init__(self) -> None:
-        self._held: dict[Figure, list[tuple[Tensor, Tensor | float]]] = {}
+        self._held: dict[Metric, list[tuple[Tensor, Tensor | float]]] = {}
         self._sums: dict[str, tuple[Tensor, Tensor | float]] = {}
         self._totals: dict[str, Tensor] = {}
         self._highest: dict[str, Tensor] = {}
         self._lowest: dict[str, Tensor] = {}
         self.before_reading: Callable[[], None] | None = None
-        """Adds what has been counted elsewhere; called before anything is read."""
+        """Adds what was counted elsewhere; called before anything is read."""
 
     def mean(self, name: str, values: Tensor, count: Tensor | float | None = None) -> None:
         """Add ``values`` to the mean ``name``, over ``count`` rows or as many as they are."""
@@ -52,18 +52,18 @@ class Metrics:
         """Keep the smallest of ``values``."""
         self._hold(("lowest", (name,)), values)
 
-    def _hold(self, figure: Figure, values: Tensor, count: Tensor | float = 0.0) -> None:
-        held = self._held.setdefault(figure, [])
+    def _hold(self, metric: Metric, values: Tensor, count: Tensor | float = 0.0) -> None:
+        held = self._held.setdefault(metric, [])
         if held and held[0][0].shape != values.shape:
-            self._add_up(figure, held)
+            self._add_up(metric, held)
             held.clear()
         held.append((values.detach() if values.requires_grad else values, count))
         if len(held) == HELD:
-            self._add_up(figure, held)
+            self._add_up(metric, held)
             held.clear()
 
-    def _add_up(self, figure: Figure, held: list[tuple[Tensor, Tensor | float]]) -> None:
-        kind, names = figure
+    def _add_up(self, metric: Metric, held: list[tuple[Tensor, Tensor | float]]) -> None:
+        kind, names = metric
         name = names[0]
         values = torch.stack([value for value, _ in held])
         if kind == "means":
@@ -93,28 +93,28 @@ class Metrics:
         self._sums[name] = _added(before, totals), rows
 
     def read(self) -> dict[str, float]:
-        """All figures as floats, and begin anew; means over no rows are left out."""
+        """Return all metrics as floats, and reset; means over no rows are left out."""
         self._complete()
-        figures: dict[str, float] = {}
+        read: dict[str, float] = {}
         for name, (total, count) in self._sums.items():
             rows = float(count)
             if rows > 0:
-                figures[name] = float(total) / rows
+                read[name] = float(total) / rows
         for kept in (self._totals, self._highest, self._lowest):
-            figures |= {name: float(value) for name, value in kept.items()}
+            read |= {name: float(value) for name, value in kept.items()}
         self._sums, self._totals, self._highest, self._lowest = {}, {}, {}, {}
-        return figures
+        return read
 
     def _complete(self) -> None:
         if self.before_reading is not None:
             self.before_reading()
-        for figure, held in self._held.items():
+        for metric, held in self._held.items():
             if held:
-                self._add_up(figure, held)
+                self._add_up(metric, held)
         self._held.clear()
 
     def state_dict(self) -> dict[str, Any]:
-        """The running figures as tensors and floats."""
+        """Return the running metrics as tensors and floats."""
         self._complete()
         return {
             "sums": {name: [total, float(count)] for name, (total, count) in self._sums.items()},
@@ -135,7 +135,7 @@ class Metrics:
             (self._lowest, "lowest"),
         ):
             kept.clear()
-            kept.update({figure: _on(value, device) for figure, value in state[name].items()})
+            kept.update({each: _on(value, device) for each, value in state[name].items()})
 
 
 def _on(value: Tensor | float, device: torch.device) -> Tensor:
@@ -145,12 +145,12 @@ def _on(value: Tensor | float, device: torch.device) -> Tensor:
 
 
 def _of_each(values: Tensor) -> Tensor:
-    """Sums ``(U,)`` of what U updates gave, ``(U, ...)``."""
+    """Return the sums ``(U,)`` of the values ``(U, ...)`` of U updates."""
     return values if values.dim() == 1 else values.flatten(1).sum(dim=1)
 
 
 def _added(before: Tensor | None, each: Tensor) -> Tensor:
-    """``before`` and U numbers added one after the other, so that it does not matter when."""
+    """Add U numbers to ``before`` one after the other, so that it does not matter when."""
     numbers = each if before is None else torch.cat((before.reshape(1), each))
     if numbers.device.type != "cpu":
         return numbers.sum()

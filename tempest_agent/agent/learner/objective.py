@@ -1,4 +1,4 @@
-"""What the student minimises: the losses of values, of imitation and of the spinner head."""
+"""The loss of an update: values, imitation of the teacher, and the spinner head."""
 
 from __future__ import annotations
 
@@ -8,27 +8,30 @@ import torch
 from torch import Tensor
 
 from tempest_agent.agent.devices import Column, to_device
-from tempest_agent.agent.networks import plain
-from tempest_agent.agent.networks.actions import ZAP_PAIRS, pair_mask, to_unit
+from tempest_agent.agent.networks import plain_gradient
+from tempest_agent.agent.networks.actions import pair_mask, to_unit
 from tempest_agent.agent.networks.interpolation import nearest_knot
-from tempest_agent.agent.networks.q_network import Heads, Layout, QNetwork
+from tempest_agent.agent.networks.q_network import Heads, QNetwork
 from tempest_agent.agent.replay.rows import Batch
 from tempest_agent.config import Config
+from tempest_agent.envs.machine.inputs import ZAP
 
-from .imitation import cross_entropy, margin, resemblance
+from .imitation import cross_entropy, resemblance
 from .metrics import Metrics
 from .targets import Target
 
 
 class BatchRows(NamedTuple):
-    """A batch, or a part of one, on the training device."""
+    """A batch, or a part of one, on the training device.
+
+    ``target`` is the mean of the target; ``usable`` is 1 where the label can be followed.
+    """
 
     observation: Tensor
     legal: Tensor
     pair: Tensor
     position: Tensor
     target: Tensor
-    """Mean of the target, in the units of the network."""
     points: Tensor
     point_weights: Tensor
     weight: Tensor
@@ -37,63 +40,38 @@ class BatchRows(NamedTuple):
     label_position: Tensor
     labelled: Tensor
     usable: Tensor
-    """1 where the label can be followed."""
 
 
 class Loss(NamedTuple):
-    """What the loss of a micro-batch is made of."""
+    """The loss ``()`` of a micro-batch; predictions and losses ``(B,)`` of the values."""
 
     loss: Tensor
-    """``()``, to be differentiated."""
     predicted: Tensor
-    """``(B,)``, in the units of the network."""
     each: Tensor
-    """``(B,)``, loss of the values."""
 
 
 def usable_labels(batch: Batch) -> Any:
-    """Which labels can be followed: a teacher may press a zap that would do nothing."""
-    return batch.labelled & (batch.zap_legal | (batch.label_buttons < ZAP_PAIRS[0]))
-
-
-def _record_head(loss: Tensor, proposals: Tensor, metrics: Metrics) -> None:
-    metrics.mean("spinner_loss", loss)
-    # A dead head proposes the same turn in every state.
-    metrics.mean("spinner_spread", proposals.float().std(dim=0, correction=0).mean())
+    """Return which labels can be followed: a teacher may press a zap that would do nothing."""
+    return batch.labelled & (batch.zap_legal | (batch.label_buttons < ZAP))
 
 
 class Objective:
-    """The loss of a network.
+    """The loss of the network ``online`` (and of copies of it), computed on ``device``."""
 
-    Args:
-        layout: of the observation.
-        config: the whole configuration.
-        online: the network that learns; copies of it have its number of knots and its distribution.
-        device: where losses are computed.
-    """
-
-    def __init__(
-        self, layout: Layout, config: Config, online: QNetwork, device: torch.device
-    ) -> None:
-        self.layout = layout
+    def __init__(self, config: Config, online: QNetwork, device: torch.device) -> None:
         self.learner = config.learner
         self.network = config.network
+        self.layout = online.layout
         self.online = online
         self.device = device
 
     def imitates(self, imitation: Tensor | float) -> bool:
-        """Whether the loss has an imitation term; a tensor counts as a gate above 0."""
+        """Return whether the loss has an imitation term; a tensor counts as a gate above 0."""
         is_on = isinstance(imitation, Tensor) or imitation > 0
         return is_on and self.learner.imitation != "none"
 
     def rows(self, batch: Batch, target: Target, observation: Tensor) -> BatchRows:
-        """``batch`` as the loss needs it.
-
-        Args:
-            batch: rows of the replay.
-            target: of the same rows.
-            observation: what the network takes, ``(B, ...)``.
-        """
+        """Return ``batch`` with its ``target`` and the network's input as the loss needs it."""
 
         def here(column: Column) -> Tensor:
             return to_device(column, self.device)
@@ -127,18 +105,15 @@ class Objective:
         labels: Tensor | float,
         metrics: Metrics,
     ) -> Loss:
-        """The loss of a micro-batch.
+        """Return the loss of a micro-batch.
 
         Args:
-            network: what answers, the online network or its copy.
-            rows: what the micro-batch holds.
-            heads: the answer to its observations.
-            fractions: the quantiles that the answer gives (iqn only).
+            network: the online network or its copy, with outputs ``heads`` for ``rows``.
+            fractions: of the quantiles in ``heads`` (iqn only).
             imitation: gate of the imitation terms; a tensor counts as above 0.
-            labels: usable labels that it would have if they lay evenly over the micro-batches; the
-                sum over its own is divided by that, so that each label of the update counts the
-                same.
-            metrics: where the figures of the other terms go.
+            labels: usable labels of the whole update divided by the number of micro-batches, so
+                that every label weighs the same.
+            metrics: gets those of the imitation and of the spinner head.
         """
         distribution = self.online.distribution
         numbers = network.numbers_at(heads, rows.pair, rows.position)
@@ -146,27 +121,25 @@ class Objective:
         loss = (row_loss * rows.weight).mean()
         predicted = distribution.mean(numbers)
         if self.imitates(imitation):
-            loss = loss + self.learner.imitation_weight * imitation * self._imitation(
-                rows, heads, labels, metrics
-            )
+            label_loss = self._label_losses(rows, heads, metrics).sum() / labels
+            loss = loss + self.learner.imitation_weight * imitation * label_loss
         proposals = network.proposals(heads.latent)
         if proposals is not None:
             head = self._spinner_loss(rows, heads.detached(), proposals, imitation)
             loss = loss + self.learner.spinner_weight * head
-            _record_head(head, proposals.detach(), metrics)
+            _record_spinner(head, proposals.detach(), metrics)
         return Loss(loss, predicted.detach(), row_loss.detach())
 
     def add_gradient(
         self, rows: BatchRows, share: float, metrics: Metrics
     ) -> tuple[Tensor, Tensor] | None:
-        """Add the gradient of ``share`` of the loss without a teacher to that of ``online``.
+        """Add the gradient of ``share`` of the loss without imitation, without autograd.
 
-        Returns:
-            Predictions and losses ``(B,)`` as in ``Loss``; None if it takes ``loss`` to find it.
+        Return predictions and losses as in ``Loss``; None if only ``loss`` can do it.
         """
-        if not plain.has_gradient(self.online, rows.observation):
+        if not plain_gradient.applies_to(self.online, rows.observation):
             return None
-        told = plain.add_gradient(
+        result = plain_gradient.add_gradient(
             self.online,
             rows.observation,
             (rows.pair, rows.position, rows.target, rows.weight),
@@ -174,42 +147,38 @@ class Objective:
             share,
             self.learner.spinner_weight,
         )
-        if told.proposals is not None:
-            _record_head(-told.climb.mean(), told.proposals, metrics)
-        return told.predicted, told.each
+        if result.proposals is not None:
+            _record_spinner(-result.climb.mean(), result.proposals, metrics)
+        return result.predicted, result.each
 
-    def _imitation(
-        self, rows: BatchRows, heads: Heads, labels: Tensor | float, metrics: Metrics
-    ) -> Tensor:
-        learner = self.learner
-        alike = resemblance(
-            rows.label_pair,
-            rows.label_position,
-            self.online.num_knots,
-            learner.imitation_width,
-            self.layout.num_pairs,
-        )
-        usable = rows.usable
-        if learner.imitation == "margin":
-            each = margin(heads.values, rows.legal, alike, learner.imitation_margin)
-        else:
-            each = cross_entropy(heads.values, rows.legal, alike, learner.imitation_temperature)
-        each = torch.where(usable > 0, each, 0.0)
-        metrics.mean("imitation_loss", each, usable.sum())
-        return each.sum() / labels
+    def _label_losses(self, rows: BatchRows, heads: Heads, metrics: Metrics) -> Tensor:
+        """Return the cross entropies ``(B,)`` towards the teacher's actions; 0 without a label."""
+        knots, width = self.online.num_knots, self.learner.imitation_width
+        label = rows.label_pair, rows.label_position
+        alike = resemblance(*label, knots, width, self.layout.num_pairs)
+        each = cross_entropy(heads.values, rows.legal, alike, self.learner.imitation_temperature)
+        each = torch.where(rows.usable > 0, each, 0.0)
+        metrics.mean("imitation_loss", each, rows.usable.sum())
+        return each
 
     def _spinner_loss(
         self, rows: BatchRows, heads: Heads, proposals: Tensor, imitation: Tensor | float
     ) -> Tensor:
+        """Return the loss of the continuous head: uphill on the values, and towards labels."""
         own = proposals.gather(1, rows.pair.unsqueeze(1)).squeeze(1)
         if self.network.spinner_head == "regression":
             return (own - rows.position).square().mean()
-        # Uphill on the value, in units of its own spread, so that the weight means the same
-        # early and late.
-        spread = plain.unit_of(heads.values).unsqueeze(1)
+        # In units of the values' own spread, so that the weight means the same early and late.
+        spread = plain_gradient.spread_of(heads.values).unsqueeze(1)
         climb = -(self.online.values_at(heads, proposals) / spread).mean()
         if not isinstance(imitation, Tensor) and imitation == 0.0:
             return climb
         label = proposals.gather(1, rows.label_pair.unsqueeze(1)).squeeze(1)
         follow = ((label - rows.label_position).square() * rows.labelled).mean()
         return climb + imitation * follow
+
+
+def _record_spinner(loss: Tensor, proposals: Tensor, metrics: Metrics) -> None:
+    metrics.mean("spinner_loss", loss)
+    # A dead head proposes the same turn in every state.
+    metrics.mean("spinner_spread", proposals.float().std(dim=0, correction=0).mean())

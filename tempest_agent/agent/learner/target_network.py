@@ -1,9 +1,9 @@
-"""The followers of the online network, moved here and nowhere else.
+"""The followers of the online network: the target network and the average of its weights.
 
-The target network takes over a share ``tau`` of the online weights every ``interval`` updates
+The target network moves by a share ``tau`` towards the online weights every ``interval`` updates
 (``tau=1`` is the periodic copy of Mnih et al. 2015, a small ``tau`` with interval 1 the soft update
-of Lillicrap et al. 2016).  The average (EMA) moves at every update and is what plays in evaluation:
-single snapshots of one run differ by a factor of up to 3.
+of Lillicrap et al. 2016).  The average (EMA) moves at every update and plays in evaluation: single
+snapshots of one run differ by a factor of up to 3.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class Followers(Generic[Network]):
 
     Args:
         online: the network that is trained.
-        tau: share of the online weights taken over at a move.
+        tau: share of the online weights in a move.
         interval: updates between two moves of the target.
         ema_decay: decay of the average per update.
 
     Attributes:
-        target_age: mean age of the target's weights in updates: each move leaves the share
-            ``1 - tau`` of them as old as they were.
+        target_age: mean age of the target's weights in updates: each move keeps the share
+            ``1 - tau`` of it.
     """
 
     def __init__(self, online: Network, tau: float, interval: int, ema_decay: float) -> None:
@@ -36,38 +36,31 @@ class Followers(Generic[Network]):
         self.tau = tau
         self.interval = interval
         self.ema_decay = ema_decay
-        # In evaluation mode: noisy layers judge and play with their mean weights.
-        self.target = copy.deepcopy(online).requires_grad_(False).eval()
+        self.target = copy.deepcopy(online).requires_grad_(False)
         self.target_age = self._age_before = 0.0
-        self.average = copy.deepcopy(online).requires_grad_(False).eval()
-        # Looked up once: to walk through the layers takes longer than to move small ones.
+        self.average = copy.deepcopy(online).requires_grad_(False)
+        # Looked up once: walking through the layers takes longer than moving small ones.
         self._online, self._target, self._average = (
             weight_tensors(network) for network in (online, self.target, self.average)
         )
 
-    @torch.no_grad()
-    def update(self, updates: int, took: Tensor | None = None) -> bool:
-        """Move after update number ``updates`` (the first is 1); True if the target moved.
-
-        ``took``: 1.0, or 0.0 where the update was skipped and nothing is to move, as a tensor on
-        the device (which nobody has to wait for).
-        """
-        self.move_average(self.average_share(updates), took)
-        return self.move_target(updates, took)
-
     def average_share(self, updates: int) -> float:
-        """Share of the online weights that the average takes over after update ``updates``."""
+        """Return the share of the online weights in the average's move after update ``updates``."""
         # Early on the average of few updates is a plain mean, not the initial weights.
         return 1.0 - min(self.ema_decay, (1.0 + updates) / (10.0 + updates))
 
     @torch.no_grad()
     def move_average(self, share: float | Tensor, took: Tensor | None = None) -> None:
-        """The half of ``update`` that is the same in every update."""
+        """Move the average by ``share`` towards the online weights.
+
+        ``took``: 1.0, or 0.0 if the update was skipped and nothing is to move, as a tensor on the
+        device (which nobody has to wait for).
+        """
         _approach(self._average, self._online, share, took)
 
     @torch.no_grad()
     def move_target(self, updates: int, took: Tensor | None = None) -> bool:
-        """The other half: the target, when it is due."""
+        """Move the target if scheduled after ``updates`` (from 1); return whether it moved."""
         moves = updates % self.interval == 0
         self._age_before = self.target_age
         self.target_age += 1.0
@@ -77,7 +70,7 @@ class Followers(Generic[Network]):
         return moves
 
     def take_back(self) -> None:
-        """The last ``update`` turns out to have been skipped."""
+        """Roll back the age: the last update turned out to have been skipped."""
         self.target_age = self._age_before
 
 
@@ -97,7 +90,7 @@ def _approach(
 
 
 def weight_tensors(network: nn.Module) -> list[Tensor]:
-    """The floating point parameters and buffers of ``network``, in a fixed order."""
-    # Tables of whole numbers are constants of the form, not weights.
+    """Return the floating point parameters and buffers of ``network``, in a fixed order."""
+    # Tables of whole numbers are constants, not weights.
     both = (*network.parameters(), *network.buffers())
     return [tensor for tensor in both if tensor.is_floating_point()]

@@ -1,7 +1,7 @@
-"""Targets of a batch: what the networks say of the states after it, put together with the rewards.
+"""Targets of a batch: n-step returns, bootstrapped on the states after them and clamped.
 
-The parts are settings of ``learner``: ``double_q``, ``munchausen``, ``trace``, ``value_rescaling``
-and ``target_clip``; the form of a target follows from ``loss`` (see ``distributions``).
+``learner.double_q``, ``learner.trace`` and ``learner.target_clip`` decide how; the form of a target
+follows from ``learner.loss`` (see ``value_distributions``).
 """
 
 from __future__ import annotations
@@ -13,67 +13,52 @@ import torch
 from torch import Tensor
 
 from tempest_agent.agent.devices import Column, to_device
-from tempest_agent.agent.inference.acting import features
-from tempest_agent.agent.inference.greedy import choose, clamp_target, n_step_target
+from tempest_agent.agent.inference.greedy import choose, features
 from tempest_agent.agent.inference.inference_copy import InferenceCopy
-from tempest_agent.agent.networks import plain
-from tempest_agent.agent.networks.actions import pair_mask, to_unit
+from tempest_agent.agent.networks.actions import pair_mask
 from tempest_agent.agent.networks.q_network import Heads, QNetwork
-from tempest_agent.agent.networks.value_rescaling import rescale, restore
-from tempest_agent.agent.replay.rows import Batch, Path
+from tempest_agent.agent.replay.rows import Batch
 from tempest_agent.config import Config
 
-from .munchausen import log_policy, soft_bootstrap, soft_policy
-from .retrace import (
-    held_actions,
-    knot_shares,
-    nearest_index,
-    pair_chance,
-    policy,
-    retrace,
-    trace_weights,
-)
+from .retrace import Retrace
 
 
 class Target(NamedTuple):
-    """What B rows are to learn."""
+    """What B rows are to learn.
+
+    ``points`` ``(B, P)`` lie within the clamp, their ``weights`` ``(B, P)`` add up to 1.  All
+    others are ``(B,)``: ``raw`` is the mean before the clamp, ``below`` and ``above`` the share of
+    the target that the clamp raised and lowered, ``effective_n`` the steps that it rests on.
+    """
 
     points: Tensor
-    """``(B, P)``, in the units of the network, within the clamp."""
     weights: Tensor
-    """``(B, P)``, adding up to 1."""
     raw: Tensor
-    """``(B,)``, means before the clamp, in units of reward."""
     below: Tensor
-    """``(B,)``, share of each target that the clamp raised."""
     above: Tensor
-    """``(B,)``, share that it lowered."""
     effective_n: Tensor
-    """``(B,)``, decisions that a target rests on."""
 
 
-class _States(NamedTuple):
-    """The states that B paths of n decisions lead through, and what was done in each."""
+def n_step_target(returns: Tensor, discounts: Tensor, bootstrap: Tensor) -> Tensor:
+    """Return ``returns + discounts * bootstrap``; a discount of 0 marks a terminated row.
 
-    observation: Tensor
-    """``(B n, F)``; the other columns are ``(B n)``."""
-    pair: Tensor
-    position: Tensor
-    zap_legal: Tensor
-    legal: Tensor
-    """``(B n, 4)``."""
-
-
-class Bootstrap:
-    """Makes targets.
-
-    Args:
-        network: the online network, for its proposals and its form of value.
-        online: its fast copy, which chooses.
-        target: fast copy of the target network, which judges.
-        config: the whole configuration.
-        device: where the networks are.
+    ``discounts`` is gamma to the power of the row's own horizon.
     """
+    # The network may say anything, infinities included, of what follows a termination.
+    return returns + torch.where(discounts > 0, discounts * bootstrap, 0.0)
+
+
+def clamp_target(target: Tensor, limit: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return targets within ``[-limit, limit]`` (0 is no limit), and which were below and above.
+
+    All three are float32, like the targets.
+    """
+    limit = limit or math.inf
+    return target.clamp(-limit, limit), (target < -limit).float(), (target > limit).float()
+
+
+class TargetMaker:
+    """Makes targets of the online ``network``, its fast copy and the target network's."""
 
     def __init__(
         self,
@@ -84,152 +69,52 @@ class Bootstrap:
         device: torch.device,
     ) -> None:
         self.network, self.online, self.target = network, online, target
-        self.learner = config.learner
-        self.exploration = config.exploration
+        self.double_q = config.learner.double_q
         self.device = device
-        self.layout = network.layout
-        self._knot_shares = knot_shares(self.layout.counts, network.num_knots).to(device)
-        self._is_plain = self.learner.munchausen == 0 and self.learner.value_rescaling == "none"
+        self._retrace: Retrace | None = None
+        if config.learner.trace == "retrace":
+            self._retrace = Retrace(network, self.judge_and_chooser, config, device)
 
     @torch.no_grad()
-    def __call__(self, batch: Batch, target_clip: float | None = None) -> Target:
-        """The targets of ``batch``, clamped to ``target_clip`` or else as the settings say."""
-        learner = self.learner
-        limit = learner.target_clip if target_clip is None else target_clip
-        if learner.trace == "retrace":
-            value, effective = self._retrace(batch)
-            raw = value.unsqueeze(1)
-            weights = torch.ones_like(raw)
+    def __call__(self, batch: Batch, limit: float) -> Target:
+        """Return the targets of ``batch``, clamped to ``limit`` (0 is no limit)."""
+
+        def here(column: Column) -> Tensor:
+            return to_device(column, self.device)
+
+        layout = self.network.layout
+        observation = features(batch.next_codes, layout, self.device)
+        legal = pair_mask(here(batch.next_zap_legal), layout.num_pairs)
+        if self._retrace is not None:
+            value, effective_n = self._retrace(batch, observation, legal)
+            raw, weights = value.unsqueeze(1), torch.ones_like(value).unsqueeze(1)
         else:
-            effective = self._here(batch.horizons).float()
-            returns, discounts = self._here(batch.returns), self._here(batch.discounts)
-            if self._is_plain and plain.applies_to(self.network, returns):
-                return self._at_once(batch, returns, discounts, limit)
-            numbers, bonus = self._following(batch)
+            numbers = self._bootstrap(observation, legal)
             points, weights = self.network.distribution.points(numbers)
-            points = restore(points, learner.value_rescaling)
-            if learner.munchausen > 0:
-                points = points + bonus.unsqueeze(1)
-                returns = returns + self._bonuses(batch.way)
+            returns, discounts = here(batch.returns), here(batch.discounts)
             raw = n_step_target(returns.unsqueeze(1), discounts.unsqueeze(1), points)
+            effective_n = here(batch.horizons).float()
         clamped, below, above = clamp_target(raw, limit)
         return Target(
-            points=rescale(clamped, learner.value_rescaling),
+            points=clamped,
             weights=weights,
             raw=(raw * weights).sum(dim=1),
             below=(below * weights).sum(dim=1),
             above=(above * weights).sum(dim=1),
-            effective_n=effective,
+            effective_n=effective_n,
         )
 
-    def _at_once(self, batch: Batch, returns: Tensor, discounts: Tensor, limit: float) -> Target:
-        """The same where nothing is added to the targets of double Q-learning."""
-        observation = self.observation(batch.next_codes)
-        legal = self._legal(self._here(batch.next_zap_legal))
-        judge = self.target(observation)
-        chooser = self.online(observation) if self.learner.double_q else judge
-        clamped, raw, below, above = plain.targets(
-            self.network, chooser, judge, legal, returns, discounts, limit or math.inf
-        )
-        points = clamped.unsqueeze(1)
-        effective = self._here(batch.horizons).float()
-        return Target(points, torch.ones_like(points), raw, below, above, effective)
+    def _bootstrap(self, observation: Tensor, legal: Tensor) -> Tensor:
+        """Return the numbers ``(B, D)`` of the best action in each state.
 
-    def _following(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Numbers ``(B, D)`` of the states to bootstrap on, and the entropy bonus ``(B,)``."""
-        observation = self.observation(batch.next_codes)
-        legal = self._legal(self._here(batch.next_zap_legal))
-        judge = self.target(observation)
-        if self.learner.munchausen > 0:
-            return soft_bootstrap(judge, legal, self.network.distribution, self.learner)
-        chooser = self.online(observation) if self.learner.double_q else judge
+        Double Q-learning (van Hasselt et al. 2016): the online network chooses the action, the
+        target network says what it is worth.
+        """
+        judge, chooser = self.judge_and_chooser(observation)
         choice = choose(self.network, chooser, legal)
-        numbers = self.network.numbers_at(judge, choice.pair, choice.position)
-        return numbers, torch.zeros_like(numbers[:, 0])
+        return self.network.numbers_at(judge, choice.pair, choice.position)
 
-    def _states(self, path: Path) -> _States:
-        states = path.reward.shape[0] * path.reward.shape[1]
-        zap_legal = self._here(path.zap_legal.reshape(states))
-        return _States(
-            observation=self.observation(path.codes.reshape(states, -1)),
-            pair=self._here(path.buttons.reshape(states)).to(torch.int64),
-            position=self._position(path.spin.reshape(states)),
-            zap_legal=zap_legal,
-            legal=self._legal(zap_legal),
-        )
-
-    def _bonuses(self, path: Path) -> Tensor:
-        """What Munchausen adds to the return of each path, ``(B,)``."""
-        learner, shape = self.learner, path.reward.shape
-        states, temperature = self._states(path), learner.munchausen_temperature
-        heads = self.target(states.observation)
-        own = self._value(heads, states.pair, states.position)
-        values = restore(heads.values, learner.value_rescaling)
-        scaled = log_policy(own, values, states.legal, temperature)
-        scaled = scaled.clamp(learner.munchausen_floor, 0.0).view(shape)
-        entropy = soft_policy(values, states.legal, temperature)[1].view(shape)
-        bonus = learner.munchausen * scaled
-        # The first action is given: what is learned is its value.
-        bonus[:, 1:] += entropy[:, 1:]
-        powers = learner.gamma ** torch.arange(shape[1], device=self.device)
-        return torch.where(self._here(path.valid) > 0, powers * bonus, 0.0).sum(dim=1)
-
-    def _retrace(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Retrace targets ``(B,)`` and the numbers of decisions that they rest on."""
-        learner, path = self.learner, batch.way
-        shape = path.reward.shape
-        states = self._states(path)
-        chances, judge = self._policy(states.observation, states.legal)
-        expected = self._expected(chances, judge).view(shape)
-        taken = self._value(judge, states.pair, states.position).view(shape)
-        knots = judge.values.shape[2]
-        knot = nearest_index(states.position, knots)
-        chance = chances.gather(1, (states.pair * knots + knot).unsqueeze(1)).view(shape)
-        if self.layout.fire_and_zap:
-            at_random = pair_chance(states.pair, states.zap_legal, self.exploration)
-        else:
-            at_random = torch.full_like(taken, 1.0 / self.layout.num_pairs).flatten()
-        at_random = (at_random * self._knot_shares[knot]).view(shape)
-        driver = self._here(path.driver)
-        held = held_actions(driver, self._here(path.spin)) & (self.exploration.hold_max > 1)
-        weights = trace_weights(chance, driver, held, at_random, learner.trace_decay)
-        valid = self._here(path.valid).float()
-        after = self.observation(batch.next_codes)
-        last = self._expected(*self._policy(after, self._legal(self._here(batch.next_zap_legal))))
-        last = torch.where(self._here(batch.discounts) > 0, last, 0.0)
-        # The state after the last valid decision is the one to bootstrap on.
-        end = (valid.sum(dim=1) - 1).to(torch.int64).unsqueeze(1)
-        following = torch.cat((expected[:, 1:], expected[:, :1]), dim=1)
-        following = following.scatter(1, end, last.unsqueeze(1))
-        rewards = self._here(path.reward)
-        return retrace(taken, following, rewards, weights, valid, learner.gamma)
-
-    def _policy(self, observation: Tensor, legal: Tensor) -> tuple[Tensor, Heads]:
-        """The student's softmax policy ``(B, 4 K)``, and what the target network judges it by."""
+    def judge_and_chooser(self, observation: Tensor) -> tuple[Heads, Heads]:
+        """Return what judges actions in the given states, and what chooses among them."""
         judge = self.target(observation)
-        chooser = self.online(observation) if self.learner.double_q else judge
-        values = restore(chooser.values, self.learner.value_rescaling)
-        return policy(values, legal, self.learner.trace_temperature), judge
-
-    def _expected(self, chances: Tensor, judge: Heads) -> Tensor:
-        """Mean value ``(B,)`` of a policy in units of reward."""
-        values = restore(judge.values, self.learner.value_rescaling)
-        return (chances * values.flatten(1)).sum(dim=1)
-
-    def _value(self, heads: Heads, pair: Tensor, position: Tensor) -> Tensor:
-        """Value ``(B,)`` of one action in units of reward."""
-        numbers = self.network.numbers_at(heads, pair, position)
-        return restore(self.network.distribution.mean(numbers), self.learner.value_rescaling)
-
-    def observation(self, codes: Column) -> Tensor:
-        """Codes ``(B, F)`` as features on the device, float32."""
-        return features(codes, self.layout, self.device)
-
-    def _legal(self, zap_legal: Tensor) -> Tensor:
-        return pair_mask(zap_legal, self.layout.num_pairs)
-
-    def _position(self, spin: Column) -> Tensor:
-        return to_unit(self._here(spin), self.layout.counts)
-
-    def _here(self, column: Column) -> Tensor:
-        return to_device(column, self.device)
+        return judge, self.online(observation) if self.double_q else judge

@@ -1,4 +1,4 @@
-"""Figures of an update: what is put into the metrics of its targets, rows, gradient and ages."""
+"""The metrics of an update: of its targets, rows, gradient and ages."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import torch
 from torch import Tensor
 
 from tempest_agent.agent.devices import Column
-from tempest_agent.agent.networks.value_rescaling import restore
 from tempest_agent.agent.replay.rows import DRIVER_NAMES
 
-from .gradient_accumulation import CLIP_EPSILON
 from .metrics import Metrics
 from .objective import BatchRows
 from .targets import Target
+
+CLIP_EPSILON = 1e-6
+"""What ``torch.nn.utils.clip_grad_norm_`` adds to the norm."""
 
 LOSSES = tuple(f"loss_{name}" for name in DRIVER_NAMES)
 VALUES = tuple(f"q_{name}" for name in DRIVER_NAMES)
 
 
 def record_targets(target: Target, metrics: Metrics) -> None:
-    """Figures of the targets of a micro-batch."""
+    """Record the targets of a micro-batch."""
     metrics.mean("target_mean", target.raw)
     metrics.highest("target_max", target.raw.abs())
     hits = target.below.sum() + target.above.sum()
@@ -33,11 +34,8 @@ def record_targets(target: Target, metrics: Metrics) -> None:
 
 
 @torch.no_grad()
-def record_rows(
-    rows: BatchRows, predicted: Tensor, row_loss: Tensor, rescaling: str, metrics: Metrics
-) -> None:
-    """Figures of ``rows``: predictions ``(B,)`` in units ``rescaling``, losses ``(B,)``."""
-    predicted = restore(predicted, rescaling)
+def record_rows(rows: BatchRows, predicted: Tensor, row_loss: Tensor, metrics: Metrics) -> None:
+    """Record the predictions ``(B,)`` and losses ``(B,)`` of ``rows``."""
     metrics.mean("loss", row_loss)
     metrics.mean("q_mean", predicted)
     metrics.highest("q_max", predicted)
@@ -57,21 +55,26 @@ def record_step(
     max_norm: float,
     metrics: Metrics,
 ) -> None:
-    """Figures of a gradient, cut at ``max_norm``; nothing counts where the step was not taken."""
+    """Record a gradient clipped at ``max_norm``; all zeros where the step was skipped."""
     if took is not None:
         norm = torch.where(took > 0, norm, 0.0)
     metrics.mean("grad_norm", norm)
     metrics.highest("grad_norm_max", norm)
     for name, part in group_norms.items():
         metrics.mean(f"grad_norm_{name}", part if took is None else part.nan_to_num() * took)
-    # What the clipping by norm has multiplied the gradient with.
+    # The factor that clipping multiplied the gradient with.
     ratio = (max_norm / (norm + CLIP_EPSILON)).clamp(max=1.0)
     metrics.mean("clip_ratio", ratio)
     metrics.mean("clip_share", (ratio < 1.0).float())
 
 
 def record_ages(ages: Column, ranks: int, metrics: Metrics) -> None:
-    """Figures of the ages ``(B,)`` of an update's rows, in decisions of one of ``ranks``."""
+    """Record the ages ``(B,)`` of an update's rows, in steps of one of ``ranks``."""
     of_all = torch.as_tensor(ages) * ranks
     metrics.mean("sample_age", of_all.double().mean())
     metrics.highest("sample_age_max", of_all)
+
+
+def return_bound(largest_reward: float, gamma: float) -> float:
+    """Return the limit of all discounted returns, ``largest_reward / (1 - gamma)``."""
+    return abs(largest_reward) / (1.0 - gamma)

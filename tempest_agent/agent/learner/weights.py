@@ -1,7 +1,7 @@
-"""The weights of a learner, taken out and put in.
+"""Reading and replacing the weights of a learner.
 
-Optimiser state belongs to the weights it was made with: where weights are put in without it,
-moments begin at zero.
+Optimiser state belongs to the weights it was made with: weights that come without it start with
+moments of zero.
 """
 
 from __future__ import annotations
@@ -19,25 +19,24 @@ from .learner import Learner
 NETWORKS = ("online", "target", "average")
 OPTIMIZER = "optimizer"
 PARAMETERS = (*NETWORKS, OPTIMIZER)
-"""Parts of a learner's state that its weights and their moments are."""
+"""Entries of a learner's state with its weights and their moments."""
 
 
 def parameters_of(learner: Learner) -> dict[str, dict[str, Any]]:
-    """Copies of the state of each of ``PARAMETERS``."""
+    """Return copies of the state of each of ``PARAMETERS``."""
     state = learner.state_dict()
     return {name: _copied(state[name]) for name in PARAMETERS}
 
 
 def put_parameters(learner: Learner, given: Mapping[str, Any], exact_match: bool) -> None:
-    """Take over weights; nothing is changed unless all of them fit.
+    """Replace weights; nothing is changed unless all of them fit.
 
-    Of the networks that are not given, target and average follow ``online``, or all follow the
-    only one given.
+    Networks that are not given become copies of ``online``, or of the only one given.
 
     Args:
-        learner: gets them.
+        learner: whose weights are replaced.
         given: by name, of ``PARAMETERS``.
-        exact_match: whether all of these must be there.
+        exact_match: whether all of ``PARAMETERS`` must be given.
 
     Raises:
         UserError: missing or unknown entries, or weights of another shape.
@@ -66,7 +65,7 @@ def put_parameters(learner: Learner, given: Mapping[str, Any], exact_match: bool
 
 
 def _copied(value: Any) -> Any:
-    """A tree of tensors with tensors of its own."""
+    """Return a tree with copies of all tensors."""
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
     if isinstance(value, Mapping):

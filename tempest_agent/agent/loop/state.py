@@ -58,7 +58,7 @@ def state_dict(
 
 
 def load_state_dict(
-    loop: TrainingLoop, state: Mapping[str, Any], replay: Mapping[str, NDArray[Any]] | None
+    loop: TrainingLoop, state: Mapping[str, Any], replay: dict[str, NDArray[Any]] | None
 ) -> None:
     """Continue exactly from ``state_dict``; without the rows ``replay`` it fills up again first."""
     load_counters(loop, state)

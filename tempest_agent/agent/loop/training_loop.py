@@ -19,10 +19,10 @@ from tempest_agent.agent.collect.throughput import Throughput
 from tempest_agent.agent.curriculum.curriculum import Curriculum
 from tempest_agent.agent.curriculum.schedules import Schedules, Table
 from tempest_agent.agent.games.interface import Games, Teacher
-from tempest_agent.agent.inference.greedy import return_bound
 from tempest_agent.agent.learner.imitation import gate
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.learner.update_metrics import return_bound
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.ranks.exchange import share_figures
 from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replay.make_replay import make_replay
@@ -206,7 +206,7 @@ class TrainingLoop:
         row = {
             "steps": float(step),
             "updates": float(updates),
-            "skipped_updates": float(self.learner.accumulator.skipped),
+            "skipped_updates": float(self.learner.precision.skipped),
             "epsilon": float(epsilon.mean()),
             "imitation_gate": self.imitation_gate(),
             "return_bound": return_bound(collector.largest_reward, self.config.learner.gamma),

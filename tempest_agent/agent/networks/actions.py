@@ -10,34 +10,32 @@ import functools
 import torch
 from torch import Tensor
 
-BUTTON_PAIRS = 4
-ZAP_PAIRS = (2, 3)
-SPINNER_COUNTS = 31
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, SPINNER_MAX, ZAP
 
 
-def to_unit(counts: Tensor, largest: int = SPINNER_COUNTS) -> Tensor:
-    """Knob counts (any integer type) as float32 spinner positions in [-1, 1]."""
+def to_unit(counts: Tensor, largest: int = SPINNER_MAX) -> Tensor:
+    """Return knob counts (any integer type) as float32 spinner positions in [-1, 1]."""
     return counts.to(torch.float32) / largest
 
 
-def to_counts(position: Tensor, largest: int = SPINNER_COUNTS) -> Tensor:
-    """Spinner positions as the nearest knob counts up to ``largest``: int8, or int16 above 127."""
+def to_counts(position: Tensor, largest: int = SPINNER_MAX) -> Tensor:
+    """Return the nearest knob counts up to ``largest``: int8, or int16 above 127."""
     kind = torch.int8 if largest <= 127 else torch.int16
     return (position.clamp(-1.0, 1.0) * largest).round().to(kind)
 
 
 @functools.cache
 def knots(count: int, device: torch.device | str = "cpu") -> Tensor:
-    """``count`` evenly spaced spinner positions from -1 to 1, ``(count,)``; not to be written."""
+    """Return ``count`` evenly spaced spinner positions from -1 to 1, ``(count,)``; read-only."""
     return torch.linspace(-1.0, 1.0, count, device=device)
 
 
 def pair_mask(zap_legal: Tensor, num_pairs: int = BUTTON_PAIRS) -> Tensor:
-    """Which button pairs are legal, bool ``(B, 4)``, from bool ``(B,)``.
+    """Return which button pairs are legal, bool ``(B, 4)``, from bool ``(B,)``.
 
     Without a legal zap only "nothing" and "fire" remain.  Where the discrete action is another
     one, with ``num_pairs`` values, all are legal as long as ``zap_legal`` is True.
     """
     mask = torch.ones(zap_legal.shape[0], num_pairs, dtype=torch.bool, device=zap_legal.device)
-    mask[:, ZAP_PAIRS[0] :] = zap_legal.unsqueeze(1)
+    mask[:, ZAP:] = zap_legal.unsqueeze(1)
     return mask

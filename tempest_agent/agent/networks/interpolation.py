@@ -16,11 +16,11 @@ from torch import Tensor
 
 
 def interpolate(values: Tensor, position: Tensor, kind: str = "linear") -> Tensor:
-    """Values at ``position`` on the spinner axis.
+    """Return the values at ``position`` on the spinner axis.
 
     Args:
         values: ``(..., K)`` at evenly spaced knots from -1 to 1.
-        position: ``(...)`` in [-1, 1]; gradients flow to it as the slope at that place.
+        position: ``(...)`` in [-1, 1]; its gradient is the slope there.
         kind: ``linear``, or ``quadratic`` (K of 3 or more): between two knots the two parabolas
             through each of them and its neighbours are blended, which leaves no kink; at the ends
             there is only one.  A parabola is met exactly.
@@ -39,7 +39,7 @@ def interpolate(values: Tensor, position: Tensor, kind: str = "linear") -> Tenso
     right = values.gather(-1, index + 1).squeeze(-1)
     if kind == "linear":
         return left + weight * (right - left)
-    # Beyond each end the last parabola goes on by one knot.
+    # Beyond each end the last parabola continues by one knot.
     before = 3.0 * (values[..., :1] - values[..., 1:2]) + values[..., 2:3]
     after = 3.0 * (values[..., -1:] - values[..., -2:-1]) + values[..., -3:-2]
     wide = torch.cat((before, values, after), dim=-1)
@@ -49,7 +49,7 @@ def interpolate(values: Tensor, position: Tensor, kind: str = "linear") -> Tenso
 
 
 def blend(a: Tensor, b: Tensor, c: Tensor, d: Tensor, weight: Tensor) -> Tensor:
-    """The parabola through ``a, b, c`` turning into that through ``b, c, d`` from b to c."""
+    """Blend the parabola through ``a, b, c`` into the one through ``b, c, d`` from b to c."""
     slope = c - a
     bend = 2.0 * a - 5.0 * b + 4.0 * c - d
     twist = 3.0 * (b - c) + d - a
@@ -57,7 +57,7 @@ def blend(a: Tensor, b: Tensor, c: Tensor, d: Tensor, weight: Tensor) -> Tensor:
 
 
 def nearest_knot(position: Tensor, count: int) -> Tensor:
-    """``position`` moved to the nearest of ``count`` knots."""
+    """Return ``position`` rounded to the nearest of ``count`` knots."""
     if count == 1:
         return torch.zeros_like(position)
     half = 0.5 * (count - 1)

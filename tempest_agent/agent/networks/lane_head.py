@@ -1,13 +1,12 @@
-"""Values by the lane in which the claw lands, from what is known of that lane.
+"""Values by the lane in which the claw lands, from that lane's encoding.
 
 A turn of the knob moves the claw by its counts, 16 to a lane, and what a tick does to the player
-depends on the lane it ends in.  Which lane that is depends on the place within the lane where the
-claw began, so one and the same count is safe from one place and deadly from the next.  With values
-of fixed counts a network has to learn that table by heart for each of the 16 places.  Here it is
-arithmetic: the head values three places (low edge, middle, high edge) of each lane in reach, from
-the lane's own encoding and the whole state, with the same weights for every lane, and the value of
-a count is read off at the place where it lands, along straight lines within a lane and with a step
-from one lane to the next.
+depends on the lane it ends in.  That lane depends on the claw's place within its own lane, so the
+same count is safe from one place and deadly from the next.  With values of fixed counts a network
+has to learn that table by heart for each of the 16 places.  Here it is arithmetic: the head values
+three places (low edge, middle, high edge) of each lane in reach, from the lane's own encoding and
+the whole state, with the same weights for every lane, and the value of a count is read off at the
+place where it lands, along straight lines within a lane and with a step between lanes.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-
-from .fused_layers import rectified_linear
 
 LANE_COUNTS = 16
 """Knob counts from one lane to the next; the claw stands at 0 to 15 of them within its lane."""
@@ -33,7 +30,7 @@ _CODE_STEP = 8.0 / 127.0
 
 
 def landing_weights(counts: int) -> NDArray[np.int8]:
-    """Share of each node in the value of each count, in units of 1/15.
+    """Return the share of each node in the value of each count, in units of 1/15.
 
     Args:
         counts: largest count of a turn, at most 32.
@@ -58,7 +55,7 @@ class LaneHead(nn.Module):
     """Values ``(B, P, 2 * counts + 1)`` of button pairs and knob counts, up to the state value.
 
     Args:
-        lane_width: numbers that the encoder gives for each lane.
+        lane_width: numbers of a lane's encoding.
         width: numbers of the encoding of the whole state.
         pairs: button pairs, P.
         counts: largest count of a turn.
@@ -85,18 +82,18 @@ class LaneHead(nn.Module):
         self.register_buffer("weights", torch.from_numpy(landing_weights(counts)), persistent=False)
 
     def forward(self, lanes: Tensor, latent: Tensor, position: Tensor) -> Tensor:
-        """Values of lanes ``(B, 16, W)``, a state ``(B, H)`` and its position feature ``(B,)``.
+        """Return the values for lanes ``(B, 16, W)``, a state ``(B, H)`` and its position ``(B,)``.
 
-        Those of all nodes add up to 0 in every state.
+        The values of all nodes add up to 0 in every state.
         """
         rows, reach = latent.shape[0], len(OFFSETS)
-        state = rectified_linear(latent, self.state, self.state_norm)
+        state = torch.relu(self.state_norm(self.state(latent)))
         near = lanes[:, [offset % lanes.shape[1] for offset in OFFSETS]].to(state.dtype)
         which = torch.eye(reach, dtype=state.dtype, device=state.device)
         inputs = torch.cat(
             (near, state.unsqueeze(1).expand(-1, reach, -1), which.expand(rows, -1, -1)), dim=2
         )
-        hidden = rectified_linear(inputs, self.mix, self.mix_norm)
+        hidden = torch.relu(self.mix_norm(self.mix(inputs)))
         values = self.nodes(hidden).float().unflatten(2, (self.pairs, NODES))
         values = values.permute(0, 2, 1, 3).flatten(2)
         values = values - values.mean(dim=(1, 2), keepdim=True)
@@ -105,6 +102,6 @@ class LaneHead(nn.Module):
 
 
 def place_in_lane(position: Tensor) -> Tensor:
-    """Counts 0 to 15 from the low edge of the lane, int64, from the feature ``position``."""
+    """Return the counts 0 to 15 from the lane's low edge, int64, for the feature ``position``."""
     place = (position.float() / _CODE_STEP + (LANE_COUNTS - 1)) / 2
     return place.round().clamp(0, LANE_COUNTS - 1).to(torch.int64)

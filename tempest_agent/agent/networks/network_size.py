@@ -1,4 +1,4 @@
-"""How large a network is: parameters, and arithmetic per row."""
+"""Size of a network: parameters, and arithmetic per row."""
 
 from __future__ import annotations
 
@@ -22,12 +22,10 @@ class NetworkSize(NamedTuple):
 
 
 def size_of(network: QNetwork, num_features: int) -> NetworkSize:
-    """The size of ``network`` on observations of ``num_features``."""
+    """Return the size of ``network`` for observations of ``num_features``."""
     device = next(network.parameters()).device
     counter = FlopCounterMode(display=False)
-    # Networks with noise draw it, and to print a size must not change how a run goes on.
-    generators = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(generators), counter, torch.no_grad():
+    with counter, torch.no_grad():
         network(torch.zeros(1, num_features, device=device))
     count = sum(parameter.numel() for parameter in network.parameters())
     return NetworkSize(count, int(counter.get_total_flops()))

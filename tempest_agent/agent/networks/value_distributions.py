@@ -1,15 +1,12 @@
 """What the value head learns: the value itself, or a distribution whose mean is the value.
 
 ``huber`` and ``squared`` learn the value.  ``c51`` (Bellemare et al. 2017, "A distributional
-perspective on reinforcement learning") and ``hl_gauss`` (Farebrother et al. 2024, "Stop
-regressing") learn the probabilities of evenly spaced values whose ends *are* the target clamp.
-``iqn`` (Dabney et al. 2018, "Implicit quantile networks") learns quantiles.  Its loss is the mean
-over the quantiles that are learned, where the paper adds them up: the same minimum, but gradients
-that do not grow with their number, so that clipping and imitation weigh as much as with the other
-losses.  Quantiles that play or make targets lie at even fractions, the paper's at random ones.
+perspective on reinforcement learning") learns the probabilities of evenly spaced values whose ends
+*are* the target clamp.  ``iqn`` (Dabney et al. 2018, "Implicit quantile networks") learns
+quantiles.
 
 A target is given as points ``(B, P)`` with weights ``(B, P)`` that add up to 1; a single point is a
-plain target.  Everything here is in the units that the network learns (``rescaling``), float32.
+plain target.  All numbers are float32.
 """
 
 from __future__ import annotations
@@ -22,11 +19,47 @@ from torch.nn import functional
 
 from tempest_agent.config import LearnerConfig
 
-from .losses import VALUE_LOSSES
-from .value_rescaling import rescale, restore
-
 COSINES = 64
 """Waves that a quantile's fraction is described with."""
+
+
+def huber_loss(predicted: Tensor, target: Tensor) -> Tensor:
+    """Return the loss that is quadratic up to an error of 1, then linear (Huber 1964)."""
+    return functional.smooth_l1_loss(predicted, target, reduction="none")
+
+
+def squared_loss(predicted: Tensor, target: Tensor) -> Tensor:
+    """Return half the squared error."""
+    return 0.5 * (predicted - target).square()
+
+
+def quantile_huber_loss(
+    quantiles: Tensor, fractions: Tensor, points: Tensor, weights: Tensor
+) -> Tensor:
+    """Return the loss ``(B,)`` of quantiles ``(B, D)`` at ``fractions`` ``(B, D)`` (IQN).
+
+    The mean over the learned quantiles, where the paper has the sum: the same minimum, but
+    gradients that do not grow with their number, so that clipping and imitation weigh as much as
+    with the other losses.
+    """
+    error = points.unsqueeze(1) - quantiles.unsqueeze(2)
+    size = huber_loss(error, torch.zeros_like(error))
+    lean = (fractions.unsqueeze(2) - (error.detach() < 0).to(error.dtype)).abs()
+    return (lean * size * weights.unsqueeze(1)).sum(dim=2).mean(dim=1)
+
+
+def project(points: Tensor, weights: Tensor, limit: float, bins: int) -> Tensor:
+    """Return probabilities ``(B, bins)`` of values from ``-limit`` to ``limit`` (C51).
+
+    The weight of each point ``(B, P)`` is shared between the two values beside it.
+    """
+    place = (points.clamp(-limit, limit) + limit) / (2.0 * limit / (bins - 1))
+    lower = place.floor().clamp(max=bins - 2)
+    upper_part = place - lower
+    index = lower.to(torch.int64)
+    wanted = torch.zeros(points.shape[0], bins, device=points.device)
+    wanted.scatter_add_(1, index, weights * (1.0 - upper_part))
+    return wanted.scatter_add_(1, index + 1, weights * upper_part)
 
 
 class Distribution:
@@ -36,124 +69,75 @@ class Distribution:
         numbers: numbers of one value, D.
         head_numbers: how many of them the value head gives at once.
         is_plain: whether the number is the value.
-        resolution: difference between two values that have a probability, in units of reward and
-            next to 0; 0 where all values can be said.
+        step: difference between two values that have a probability; 0 if all values have one.
     """
 
     numbers = 1
     head_numbers = 1
     is_plain = True
-    resolution = 0.0
+    step = 0.0
 
     def __init__(self, learner: LearnerConfig) -> None:
         self.learner = learner
 
     def fraction_layer(self, width: int) -> FractionLayer | None:
-        """What brings a quantile's fraction into an encoding of ``width``, where it has one."""
+        """Return the layer that adds a quantile's fraction to an encoding, None without one."""
         return None
 
     def mean(self, detail: Tensor) -> Tensor:
-        """The value ``(...)`` of numbers ``(..., D)``."""
+        """Return the value ``(...)`` of numbers ``(..., D)``."""
         return detail.squeeze(-1)
 
     def points(self, detail: Tensor) -> tuple[Tensor, Tensor]:
-        """Numbers ``(B, D)`` as a target's points and weights, ``(B, P)`` each."""
+        """Return numbers ``(B, D)`` as a target's points and weights, ``(B, P)`` each."""
         return detail, torch.ones_like(detail)
-
-    def mix(self, detail: Tensor, chance: Tensor) -> Tensor:
-        """Numbers ``(B, D)`` of what one gets on choosing among ``(B, A, D)`` by ``(B, A)``."""
-        return (detail * chance.unsqueeze(2)).sum(dim=1)
 
     def loss(
         self, detail: Tensor, points: Tensor, weights: Tensor, fractions: Tensor | None
     ) -> Tensor:
-        """Loss per row ``(B,)`` of numbers ``(B, D)`` against a target."""
-        target = (points * weights).sum(dim=1)
-        return VALUE_LOSSES[self.learner.loss](detail.squeeze(1), target)
+        """Return the loss ``(B,)`` of numbers ``(B, D)`` against a target."""
+        loss = squared_loss if self.learner.loss == "squared" else huber_loss
+        return loss(detail.squeeze(1), (points * weights).sum(dim=1))
 
     def draw_fractions(self, rows: int, device: torch.device) -> Tensor | None:
-        """Random fractions ``(rows, D)`` for a training pass; None where there are none."""
+        """Return random fractions ``(rows, D)`` for a training pass; None without any."""
         return None
 
 
-class _Bins(Distribution):
-    """Logits over evenly spaced values; a target's mass is shared among them by a subclass."""
+class Categorical(Distribution):
+    """``c51``: logits over evenly spaced values."""
 
     is_plain = False
 
     def __init__(self, learner: LearnerConfig) -> None:
         super().__init__(learner)
         self.numbers = self.head_numbers = learner.value_bins
-        clip = torch.tensor(learner.target_clip, device="cpu")  # Also where shapes alone are made.
-        self.limit = float(rescale(clip, learner.value_rescaling))
+        self.limit = learner.target_clip
         self.step = 2.0 * self.limit / (self.numbers - 1)
-        self.resolution = float(
-            restore(torch.tensor(self.step, device="cpu"), learner.value_rescaling)
-        )
 
     def centres(self, device: torch.device) -> Tensor:
-        """The values that have a probability, ``(D,)``."""
+        """Return the values that have a probability, ``(D,)``."""
         return torch.linspace(-self.limit, self.limit, self.numbers, device=device)
 
     def mean(self, detail: Tensor) -> Tensor:
         return torch.softmax(detail, dim=-1) @ self.centres(detail.device)
 
-    def mix(self, detail: Tensor, chance: Tensor) -> Tensor:
-        mixture = super().mix(torch.softmax(detail, dim=2), chance)
-        return mixture.clamp(min=1e-30).log()
-
-    def loss(
-        self, detail: Tensor, points: Tensor, weights: Tensor, fractions: Tensor | None
-    ) -> Tensor:
-        wanted = self.spread(points, weights)
-        return -(wanted * torch.log_softmax(detail, dim=1)).sum(dim=1)
-
-    def spread(self, points: Tensor, weights: Tensor) -> Tensor:
-        """Probabilities ``(B, D)`` that a target asks for."""
-        raise NotImplementedError
-
-
-class Categorical(_Bins):
-    """``c51``: the target's distribution, each point shared by the two bins beside it."""
-
     def points(self, detail: Tensor) -> tuple[Tensor, Tensor]:
         chances = torch.softmax(detail, dim=1)
         return self.centres(detail.device).expand_as(chances), chances
 
-    def spread(self, points: Tensor, weights: Tensor) -> Tensor:
-        place = (points.clamp(-self.limit, self.limit) + self.limit) / self.step
-        lower = place.floor().clamp(max=self.numbers - 2)
-        upper_part = place - lower
-        index = lower.to(torch.int64)
-        wanted = torch.zeros(points.shape[0], self.numbers, device=points.device)
-        wanted.scatter_add_(1, index, weights * (1.0 - upper_part))
-        return wanted.scatter_add_(1, index + 1, weights * upper_part)
-
-
-class HlGauss(_Bins):
-    """``hl_gauss``: a bell around the target's mean, cut into bins."""
-
-    def points(self, detail: Tensor) -> tuple[Tensor, Tensor]:
-        value = self.mean(detail).unsqueeze(1)
-        return value, torch.ones_like(value)
-
-    def spread(self, points: Tensor, weights: Tensor) -> Tensor:
-        target = (points * weights).sum(dim=1, keepdim=True).clamp(-self.limit, self.limit)
-        # Half a bin more on both sides: the outermost bins are centred on the limits.
-        edges = torch.linspace(
-            -self.limit - 0.5 * self.step,
-            self.limit + 0.5 * self.step,
-            self.numbers + 1,
-            device=points.device,
-        )
-        width = math.sqrt(2.0) * self.learner.value_smoothing * self.step
-        below = torch.erf((edges - target) / width)
-        mass = below[:, 1:] - below[:, :-1]
-        return mass / (below[:, -1:] - below[:, :1])
+    def loss(
+        self, detail: Tensor, points: Tensor, weights: Tensor, fractions: Tensor | None
+    ) -> Tensor:
+        wanted = project(points, weights, self.limit, self.numbers)
+        return -(wanted * torch.log_softmax(detail, dim=1)).sum(dim=1)
 
 
 class Quantiles(Distribution):
-    """``iqn``: the value's quantiles at any fractions."""
+    """``iqn``: the value's quantiles at any fractions.
+
+    Quantiles that play or make targets lie at even fractions, the paper's at random ones.
+    """
 
     is_plain = False
 
@@ -178,14 +162,11 @@ class Quantiles(Distribution):
     ) -> Tensor:
         if fractions is None:
             raise ValueError("the quantile loss needs the fractions of its predictions")
-        error = points.unsqueeze(1) - detail.unsqueeze(2)
-        size = functional.smooth_l1_loss(error, torch.zeros_like(error), reduction="none")
-        lean = (fractions.unsqueeze(2) - (error.detach() < 0).to(error.dtype)).abs()
-        return (lean * size * weights.unsqueeze(1)).sum(dim=2).mean(dim=1)
+        return quantile_huber_loss(detail, fractions, points, weights)
 
 
 class FractionLayer(nn.Module):
-    """An encoding ``(B, H)`` seen at fractions ``(B, T)``: ``(B, T, H)``."""
+    """Combines an encoding ``(B, H)`` with fractions ``(B, T)``: ``(B, T, H)``."""
 
     def __init__(self, width: int, count: int) -> None:
         super().__init__()
@@ -207,11 +188,10 @@ _KINDS: dict[str, type[Distribution]] = {
     "huber": Distribution,
     "squared": Distribution,
     "c51": Categorical,
-    "hl_gauss": HlGauss,
     "iqn": Quantiles,
 }
 
 
 def make_distribution(learner: LearnerConfig) -> Distribution:
-    """What ``learner.loss`` learns."""
+    """Return what ``learner.loss`` learns."""
     return _KINDS[learner.loss](learner)

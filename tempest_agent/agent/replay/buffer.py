@@ -1,26 +1,7 @@
-"""Replay of decisions, with n-step returns put together when they are sampled.
+"""Replay of steps: rows are drawn uniformly or by priority, and their returns assembled.
 
-``replay_ring`` says what a row ``(t, e)``, one decision of game ``e``, holds.
-
-What a sample that starts at row ``t`` is, case by case (n = ``n_steps``):
-
-* nothing ends within n decisions: rewards of t .. t+n-1, bootstrap on the observation of t+n;
-* a **termination** at t+k: rewards of t .. t+k, no bootstrap.  The last n-1 decisions before a
-  death are sampled like all others, with returns of 1 to n-1 rewards;
-* a **truncation** at t+k: rewards of t .. t+k, bootstrap on the observation that the truncated
-  game ended with (kept aside; row t+k+1 already belongs to the next game).  A decision that both
-  terminates and is cut counts as a termination;
-* the **write head**: the newest row gives an observation but its successor is not there yet.  It
-  is not sampled as a start (one vector step later it is), and returns that would pass it bootstrap
-  on it with fewer rewards;
-* the **oldest rows** are ordinary starts until they are overwritten, and no return reaches over
-  the write head into them;
-* **another driver** (only with ``trace="cut"``): a return ends, with a bootstrap, before the first
-  later decision that was not the agent's own greedy one.  The first decision always counts,
-  whoever made it: its value is what is learned.
-
-With ``trace="retrace"`` returns are as long as without a cut.  With it, or with ``paths``, the
-decisions on the way are delivered with them (``Path``).
+``ring`` stores the rows, ``n_step`` assembles returns.  With ``trace="cut"`` returns end at other
+drivers' actions; with ``trace="retrace"`` they do not, and come with their steps (``Path``).
 
 Prioritised rows are drawn in proportion to their priority, one from each of B equal slices of the
 total, so no region of the buffer is missed by chance.  A new row has the largest priority seen.
@@ -28,8 +9,7 @@ total, so no region of the buffer is missed by chance.  A new row has the larges
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,42 +18,12 @@ from numpy.typing import NDArray
 from tempest_agent.agent.devices import Column
 from tempest_agent.errors import UserError
 
-from .ring import ReplayRing, check_memory
-from .rows import (
-    AGENT,
-    ASIDE,
-    BEFORE_DEATH,
-    DRIVER_NAMES,
-    DRIVER_SHIFT,
-    EXPERT,
-    EXPLORATION,
-    LABELLED,
-    TERMINATED,
-    TRUNCATED,
-    ZAP_LEGAL,
-    Batch,
-    Path,
-    Rows,
-    assemble,
-)
+from .n_step import FINAL, assemble
+from .ring import ReplayRing
+from .rows import DRIVER_SHIFT, LABELLED, ZAP_LEGAL, Batch, Path
 from .sum_tree import SumTree
 
-__all__ = [
-    "AGENT",
-    "DRIVER_NAMES",
-    "EXPERT",
-    "EXPLORATION",
-    "Batch",
-    "Path",
-    "ReplayBuffer",
-    "Rows",
-    "check_memory",
-]
-
 PRIORITY_FLOOR = 1e-3
-
-_EXPERT_TRIES = 50
-"""Rounds of draws after which a batch goes without some of its teacher's rows: they are rare."""
 
 
 def _itself(value: Any) -> Any:
@@ -81,23 +31,18 @@ def _itself(value: Any) -> Any:
 
 
 class ReplayBuffer(ReplayRing):
-    """The last ``capacity`` decisions of ``num_envs`` games.
+    """The last ``capacity`` steps of ``num_envs`` games.
 
     Args:
-        capacity: decisions kept over all games (rounded down to whole vector steps).
+        capacity: steps kept over all games (rounded down to whole vector steps).
         num_envs: games, N.
         num_features: observation length, F.
         n_steps: longest return.
-        gamma: discount per decision.
+        gamma: discount per step.
         trace: ``uncorrected``, ``cut`` at other drivers' actions, or ``retrace``.
-        paths: whether each return comes with its decisions; with ``retrace`` it does anyway.
         seed: of the sampling.
         prioritised: sample by the last error instead of uniformly.
         priority_exponent: alpha of Schaul et al. 2016, "Prioritized experience replay".
-        death_boost: factor on the error that the last decisions before a termination are
-            prioritised by.
-        death_window: how many decisions those are.
-        expert_share: least share of a batch that is the teacher's rows, drawn uniformly.
         stored: type of the observations' numbers (``Layout.stored``).
         stored_counts: type of the continuous actions (``Layout.stored_counts``).
 
@@ -114,13 +59,9 @@ class ReplayBuffer(ReplayRing):
         n_steps: int,
         gamma: float,
         trace: str = "uncorrected",
-        paths: bool = False,
         seed: int = 0,
         prioritised: bool = False,
         priority_exponent: float = 0.5,
-        death_boost: float = 1.0,
-        death_window: int = 30,
-        expert_share: float = 0.0,
         stored: str = "int8",
         stored_counts: str = "int8",
     ) -> None:
@@ -138,75 +79,48 @@ class ReplayBuffer(ReplayRing):
             stored_counts=stored_counts,
             prioritised=prioritised,
         )
-        self.n_steps, self.gamma, self.cut = n_steps, gamma, trace == "cut"
-        self.paths = paths or trace == "retrace"
+        self.n_steps, self.gamma = n_steps, gamma
+        self.cut, self.paths = trace == "cut", trace == "retrace"
         self.priority_exponent = priority_exponent
-        self.death_boost, self.death_window = death_boost, death_window
-        self.expert_share = expert_share
         self.random = np.random.default_rng(seed)
-        self.tree: Any = self._make_tree(length * num_envs) if prioritised else None
+        self.priorities: Any = self._make_priorities(length * num_envs) if prioritised else None
         self.largest_error: Any = 1.0
         self.highest: Callable[[Any], Any] = _itself
-        """The largest of a number here and in the replays that the same updates draw from."""
+        """Largest of a number here and in the replays that the same updates draw from."""
         self._columns = np.arange(num_envs)
 
-    def _make_tree(self, rows: int) -> Any:
-        """What remembers priorities."""
+    def _make_priorities(self, rows: int) -> Any:
         return SumTree(rows)
 
     def __len__(self) -> int:
-        """Decisions that can be sampled as starts."""
+        """Steps that can be sampled as starts."""
         return max(0, self.filled - 1) * self.num_envs
 
     def set_n_steps(self, n_steps: int) -> None:
-        """Let samples from now on reach over ``n_steps`` decisions, no more than at the start."""
+        """Set the longest return of samples from now on, at most the one at the start."""
         self.n_steps = n_steps
 
-    def _prioritise(self, t: int, terminated: NDArray[np.bool_]) -> None:
-        """Priorities of the rows that were just stored at ``t``, and of those before them."""
-        if self.tree is None:
+    def _prioritise(self, t: int) -> None:
+        """Give the rows just stored at ``t`` no priority, and those before them the largest."""
+        if self.priorities is None:
             return
-        if self.death_boost > 1.0 and terminated.any():
-            for rows in self._before_death(t, np.flatnonzero(terminated)):
-                # The newest rows have no priority yet and get theirs with the factor.
-                self.tree.scale(rows, self.death_boost**self.priority_exponent)
-        self._prioritise_new(self.tree, t)
-
-    def _prioritise_new(self, tree: Any, t: int) -> None:
         here = t * self.num_envs + self._columns
-        tree.set(here, np.zeros(self.num_envs))
+        self.priorities.set(here, np.zeros(self.num_envs))
         if self.filled:
             before = ((t - 1) % self.length) * self.num_envs + self._columns
-            tree.set(before, self._priorities(before, np.full(self.num_envs, self.largest_error)))
+            self.priorities.set(before, self._largest_errors() ** self.priority_exponent)
 
-    def _before_death(self, t: int, games: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Mark the decisions of ``games`` that led to their termination at ``t``; their rows."""
-        alive = games
-        for back in range(min(self.death_window, self.filled + 1, self.length)):
-            at = (t - back) % self.length
-            if back:
-                # The game before ended here: its decisions did not lead to this death.
-                alive = alive[self.flags[at, alive] & (TERMINATED | TRUNCATED) == 0]
-            fresh = alive[self.flags[at, alive] & BEFORE_DEATH == 0]
-            self.flags[at, fresh] |= BEFORE_DEATH
-            yield at * self.num_envs + fresh
-
-    def _priorities(
-        self, rows: NDArray[np.int64], errors: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        if self.death_boost > 1.0:
-            boosted = self.flags.reshape(-1)[rows] & BEFORE_DEATH > 0
-            errors = np.where(boosted, errors * self.death_boost, errors)
-        priorities: NDArray[np.float64] = errors**self.priority_exponent
-        return priorities
+    def _largest_errors(self) -> Any:
+        """Return the largest error seen, once for each game."""
+        return np.full(self.num_envs, self.largest_error)
 
     def ages(self, rows: Column) -> Column:
-        """Decisions of all games that were played since each of ``rows``."""
+        """Return the steps of all games that were played since each of ``rows``."""
         newest = (self.position - 1) % self.length
         return (newest - rows // self.num_envs) % self.length * self.num_envs
 
     def sample(self, count: int, importance: float = 1.0) -> Batch:
-        """``count`` starts with their n-step returns.
+        """Return ``count`` starts with their n-step returns.
 
         Args:
             count: rows, B.
@@ -218,41 +132,19 @@ class ReplayBuffer(ReplayRing):
         if len(self) == 0:
             raise ValueError("the replay holds no complete decision yet; add two steps first")
         weights = np.ones(count, np.float32)
-        if self.tree is None:
-            drawn = self.random.integers(0, len(self), count)
-            oldest = (self.position - self.filled) % self.length
-            rows = (drawn + oldest * self.num_envs) % (self.length * self.num_envs)
+        if self.priorities is None:
+            rows = self._draw_uniformly(count)
         else:
-            rows = self.tree.sample(count, self.random)
-            chance = self.tree.priorities[rows] / self.tree.total
+            rows = self.priorities.sample(count, self.random)
+            chance = self.priorities.values[rows] / self.priorities.total
             raw = (chance * len(self)) ** -importance
             weights = (raw / self.highest(raw.max())).astype(np.float32)
-        if self.expert_share > 0.0:
-            self._add_experts(rows, weights)
         return self._batch(rows, weights)
 
-    def _add_experts(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> None:
-        """Put teacher's rows in place of others' until they are the wanted share."""
-        flags = self.flags.reshape(-1)
-        others = np.flatnonzero((flags[rows] >> DRIVER_SHIFT) & 3 != EXPERT)
-        missing = math.ceil(self.expert_share * rows.size - 1e-9) - (rows.size - others.size)
-        if missing <= 0:
-            return
-        oldest = (self.position - self.filled) % self.length * self.num_envs
-        found: list[NDArray[np.int64]] = []
-        count = 0
-        for _ in range(_EXPERT_TRIES):
-            drawn = self.random.integers(0, len(self), 4 * missing)
-            drawn = (drawn + oldest) % flags.size
-            experts = drawn[(flags[drawn] >> DRIVER_SHIFT) & 3 == EXPERT][: missing - count]
-            found.append(experts)
-            count += experts.size
-            if count == missing:
-                break
-        places = self.random.permutation(others)[:count]
-        rows[places] = np.concatenate(found)
-        # Drawn uniformly, so no priority has to be undone.
-        weights[places] = 1.0
+    def _draw_uniformly(self, count: int) -> NDArray[np.int64]:
+        drawn = self.random.integers(0, len(self), count)
+        oldest = (self.position - self.filled) % self.length
+        return (drawn + oldest * self.num_envs) % (self.length * self.num_envs)
 
     def _batch(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Batch:
         count = rows.size
@@ -263,7 +155,7 @@ class ReplayBuffer(ReplayRing):
         horizons = np.empty(count, np.int64)
         boot = np.empty(count, np.int64)
         newest = (self.position - 1) % self.length
-        # Compiled code knows no float16; a copy asks nothing of a number but its size.
+        # Compiled code has no float16; a copy needs only the size of a number.
         form = np.dtype(np.uint16) if self.stored == np.float16 else self.stored
         assemble(
             rows, self.codes.view(form), self.reward, self.flags, newest, self.n_steps,
@@ -273,8 +165,8 @@ class ReplayBuffer(ReplayRing):
         flat = self.flags.reshape(-1)
         flags = flat[rows]
         next_zap = (flat[np.maximum(boot, 0)] & ZAP_LEGAL) > 0
-        for i in np.flatnonzero(boot <= ASIDE):
-            following[i], next_zap[i] = self.aside[int(ASIDE - boot[i])]
+        for i in np.flatnonzero(boot <= FINAL):
+            following[i], next_zap[i] = self.final_observations[int(FINAL - boot[i])]
         return Batch(
             codes, following, self.spin.reshape(-1)[rows], self.buttons.reshape(-1)[rows],
             returns, discounts, horizons, (flags & ZAP_LEGAL) > 0, next_zap,
@@ -285,46 +177,46 @@ class ReplayBuffer(ReplayRing):
 
     def _path(self, rows: NDArray[np.int64], horizons: NDArray[np.int64]) -> Path:
         step = np.arange(self.n_steps)
-        on_the_way = (rows[:, None] + step * self.num_envs) % (self.length * self.num_envs)
-        flags = self.flags.reshape(-1)[on_the_way]
+        way = (rows[:, None] + step * self.num_envs) % (self.length * self.num_envs)
+        flags = self.flags.reshape(-1)[way]
         return Path(
-            codes=self.codes.reshape(-1, self.num_features)[on_the_way],
-            spin=self.spin.reshape(-1)[on_the_way],
-            buttons=self.buttons.reshape(-1)[on_the_way],
+            codes=self.codes.reshape(-1, self.num_features)[way],
+            spin=self.spin.reshape(-1)[way],
+            buttons=self.buttons.reshape(-1)[way],
             zap_legal=(flags & ZAP_LEGAL) > 0,
             driver=((flags >> DRIVER_SHIFT) & 3).astype(np.uint8),
-            reward=self.reward.reshape(-1)[on_the_way],
+            reward=self.reward.reshape(-1)[way],
             valid=(step < horizons[:, None]).astype(np.float32),
         )
 
     def update_priorities(self, rows: Any, errors: Any) -> None:
-        """Remember the absolute errors of sampled ``rows``; nothing to do when uniform."""
-        if self.tree is None:
+        """Set the priorities of sampled ``rows`` by their absolute errors, if there are any."""
+        if self.priorities is None:
             return
         magnitude = np.abs(errors).astype(np.float64) + PRIORITY_FLOOR
         self.largest_error = max(self.largest_error, float(magnitude.max()))
-        self.tree.set(rows, self._priorities(rows, magnitude))
+        self.priorities.set(rows, magnitude**self.priority_exponent)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All stored rows and their priorities as plain arrays, for a snapshot."""
+        """Return all stored rows and their priorities as plain arrays, for a snapshot."""
         out = super().arrays()
-        if self.tree is not None:
-            out["priorities"] = self.tree.numpy()
+        if self.priorities is not None:
+            out["priorities"] = self.priorities.numpy()
         return out
 
     def largest_arrays(self, rows: int) -> dict[str, int]:
-        """As in ``ReplayRing``, with the priorities."""
+        """Return the bounds of ``ReplayRing`` with that of the priorities."""
         return super().largest_arrays(rows) | {"priorities": 8 * rows}
 
     def state_dict(self) -> dict[str, Any]:
-        """Counters and random state, plain types; the rows are in ``arrays``."""
+        """Return counters and random state, plain types; the rows are in ``arrays``."""
         return super().state_dict() | {
             "random": self.random.bit_generator.state,
             "largest_priority": float(self.largest_error),
         }
 
     def load(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
-        """Restore what ``arrays`` and ``state_dict`` gave.
+        """Restore what ``arrays`` and ``state_dict`` returned.
 
         Raises:
             UserError: the snapshot is of a buffer of another shape.
@@ -337,8 +229,8 @@ class ReplayBuffer(ReplayRing):
             raise UserError("the replay snapshot has other priorities than one for each decision")
         super().load(arrays, state)
         self.load_random(state)
-        if self.tree is not None and priorities is not None:
-            self.tree.set(everything, priorities.astype(np.float64))
+        if self.priorities is not None and priorities is not None:
+            self.priorities.set(everything, priorities.astype(np.float64))
 
     def load_random(self, state: dict[str, Any]) -> None:
         """Restore only the random state, when the rows are lost."""

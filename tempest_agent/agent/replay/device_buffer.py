@@ -1,17 +1,15 @@
 """The replay in the memory of the training device.
 
 Observations live only there.  The ten other bytes of a row are kept on both sides: the host's are
-the record that snapshots and the marks before deaths are made of, the device's are what returns
+the record that snapshots are made of, the device's are what returns
 are put together from.  A batch is assembled by index arithmetic over all its rows at once, and
 nothing is read back to the host, so an update can be queued while the one before it still runs.
 
-The rows drawn are those of ``ReplayBuffer`` with the same seed (but for ``expert_share``).
+The rows drawn are those of ``ReplayBuffer`` with the same seed.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,13 +20,11 @@ from torch import Tensor
 from tempest_agent.agent.devices import Column, to_device
 
 from .buffer import PRIORITY_FLOOR, ReplayBuffer
-from .device_priorities import DeviceTree
+from .device_priorities import DevicePriorities
 from .ring import SMALL_COLUMNS, check_memory
 from .rows import (
     AGENT,
-    BEFORE_DEATH,
     DRIVER_SHIFT,
-    EXPERT,
     LABELLED,
     TERMINATED,
     TRUNCATED,
@@ -39,8 +35,6 @@ from .rows import (
 )
 
 _FIRST_PLACES = 64
-_CANDIDATES = 8
-"""Uniform draws for each row of the teacher's share; where his rows are rarer, fewer are found."""
 
 
 class DeviceReplay(ReplayBuffer):
@@ -62,13 +56,13 @@ class DeviceReplay(ReplayBuffer):
         }
         rows = self.length * num_envs
         self._place = torch.full((rows,), -1, dtype=torch.int32, device=device)
-        """Where the observation that a truncated game was left at is kept; -1 elsewhere."""
+        """Index of a truncated row's final observation; -1 elsewhere."""
         self._places: dict[int, int] = {}
         self._free: list[int] = []
-        self._aside_codes = torch.zeros(0, num_features, dtype=self.codes.dtype, device=device)
-        self._aside_zap = torch.zeros(0, dtype=torch.bool, device=device)
+        self._final_codes = torch.zeros(0, num_features, dtype=self.codes.dtype, device=device)
+        self._final_zap = torch.zeros(0, dtype=torch.bool, device=device)
         self._newest = torch.full((), -1, dtype=torch.int64, device=device)
-        """Newest step of the games, there so that a recorded update can read it."""
+        """Newest step of the games, on the device so that a recorded update can read it."""
         self._steps = torch.zeros(0, dtype=torch.int64, device=device)
         self.set_n_steps(self.n_steps)
 
@@ -89,11 +83,11 @@ class DeviceReplay(ReplayBuffer):
 
     @property
     def where(self) -> str:
-        """Whose memory it takes."""
+        """Return whose memory it takes."""
         return f"the device {self.device}"
 
-    def _make_tree(self, rows: int) -> Any:
-        return DeviceTree(rows, self.device)
+    def _make_priorities(self, rows: int) -> Any:
+        return DevicePriorities(rows, self.device)
 
     def _store(self, t: int | slice, codes: NDArray[Any]) -> None:
         self.codes[t] = self._here(codes)
@@ -110,7 +104,7 @@ class DeviceReplay(ReplayBuffer):
             column[t] = self._here(getattr(self, name)[t])
 
     def add(self, rows: Rows) -> None:
-        """Store one decision of every game, over the oldest ones when full."""
+        """Store one step of every game, over the oldest ones when full."""
         t = self.position
         super().add(rows)
         self._mirror(t)
@@ -122,118 +116,70 @@ class DeviceReplay(ReplayBuffer):
         zap_legal: NDArray[np.bool_],
         which: NDArray[np.bool_] | None = None,
     ) -> None:
-        """End the running games after their newest decision, because new ones begin."""
+        """End the running games after their newest step; the caller is about to reset them."""
         super().end_games(codes, zap_legal, which)
         self._mirror((self.position - 1) % self.length)
 
-    def _keep_aside(self, row: int, codes: NDArray[Any], zap_legal: bool) -> None:
-        super()._keep_aside(row, codes, zap_legal)
+    def _keep_final(self, row: int, codes: NDArray[Any], zap_legal: bool) -> None:
+        super()._keep_final(row, codes, zap_legal)
         if not self._free:
             self._grow()
         place = self._free.pop()
         self._places[row] = place
         self._place[row] = place
-        self._aside_codes[place] = self._here(codes)
-        self._aside_zap[place] = zap_legal
+        self._final_codes[place] = self._here(codes)
+        self._final_zap[place] = zap_legal
 
     def _grow(self) -> None:
-        """Twice as much room for what truncated games are left at."""
-        before = len(self._aside_zap)
+        """Double the room for final observations."""
+        before = len(self._final_zap)
         more = max(before, _FIRST_PLACES)
-        self._aside_codes = torch.cat(
-            (self._aside_codes, self.codes.new_zeros(more, self.num_features))
+        self._final_codes = torch.cat(
+            (self._final_codes, self.codes.new_zeros(more, self.num_features))
         )
-        self._aside_zap = torch.cat((self._aside_zap, self._aside_zap.new_zeros(more)))
+        self._final_zap = torch.cat((self._final_zap, self._final_zap.new_zeros(more)))
         self._free = list(range(before + more - 1, before - 1, -1))
 
-    def _drop_aside(self, row: int) -> None:
-        super()._drop_aside(row)
+    def _drop_final(self, row: int) -> None:
+        super()._drop_final(row)
         place = self._places.pop(row, None)
         if place is not None:
             self._free.append(place)
             self._place[row] = -1
 
-    def _prioritise_new(self, tree: Any, t: int) -> None:
-        here = t * self.num_envs + self._columns
-        tree.set(here, np.zeros(self.num_envs))
-        if self.filled:
-            before = self._here(((t - 1) % self.length) * self.num_envs + self._columns)
-            errors = torch.ones(self.num_envs, dtype=torch.float64, device=self.device)
-            tree.set(before, self._device_priorities(before, errors * self.largest_error))
-
-    def _before_death(self, t: int, games: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        for rows in super()._before_death(t, games):
-            if rows.size:
-                at = int(rows[0]) // self.num_envs
-                self._small["flags"][at] = self._here(self.flags[at])
-                yield rows
-
-    def _device_priorities(self, rows: Tensor, errors: Tensor) -> Tensor:
-        if self.death_boost > 1.0:
-            boosted = self._small["flags"].view(-1)[rows] & BEFORE_DEATH > 0
-            errors = torch.where(boosted, errors * self.death_boost, errors)
-        return errors**self.priority_exponent
+    def _largest_errors(self) -> Any:
+        errors = torch.ones(self.num_envs, dtype=torch.float64, device=self.device)
+        return errors * self.largest_error
 
     def sample(self, count: int, importance: float = 1.0) -> Batch:
-        """``count`` starts with their n-step returns, as tensors; see ``ReplayBuffer.sample``."""
+        """Return ``count`` starts with their n-step returns, as tensors."""
         return self.assembled(*self.draw(count, importance))
 
     def draw(self, count: int, importance: float = 1.0) -> tuple[Tensor, Tensor]:
-        """Rows ``(B,)`` and importance weights ``(B,)`` of what ``sample`` gives."""
+        """Return the rows ``(B,)`` and importance weights ``(B,)`` that ``sample`` draws."""
         if len(self) == 0:
             raise ValueError("the replay holds no complete decision yet; add two steps first")
         weights = torch.ones(count, device=self.device)
-        if self.tree is None:
-            rows = self._uniform(count)
+        if self.priorities is None:
+            rows = self._here(self._draw_uniformly(count))
         else:
-            rows = self.tree.sample(count, self.random)
-            chance = self.tree.priorities[rows] / self.tree.total
+            rows = self.priorities.sample(count, self.random)
+            chance = self.priorities.values[rows] / self.priorities.total
             raw = (chance * len(self)) ** -importance
             weights = (raw / self.highest(raw.max())).float()
-        if self.expert_share > 0.0:
-            rows, weights = self._with_experts(rows, weights)
         return rows, weights
 
     def ages(self, rows: Column) -> Column:
-        """As ``ReplayBuffer.ages``, for tensors."""
+        """Return the ages of ``ReplayBuffer.ages``, for tensors."""
         return (self._newest - rows // self.num_envs) % self.length * self.num_envs
 
     @property
-    def room_aside(self) -> int:
-        """Truncated games that there is room for; what has been recorded before it grew is old."""
-        return self._aside_zap.numel()
-
-    def _uniform(self, count: int) -> Tensor:
-        drawn = self.random.integers(0, len(self), count)
-        oldest = (self.position - self.filled) % self.length
-        return self._here((drawn + oldest * self.num_envs) % (self.length * self.num_envs))
-
-    def _with_experts(self, rows: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-        """Teacher's rows in place of others' until they are the wanted share."""
-        wanted = math.ceil(self.expert_share * len(rows) - 1e-9)
-        others = ~self._is_expert(rows)
-        missing = (wanted - (len(rows) - others.sum())).clamp(min=0)
-        drawn = self._uniform(_CANDIDATES * wanted)
-        suits = self._is_expert(drawn)
-        found = torch.zeros_like(rows)
-        # The i-th suitable draw goes to place i; those beyond the batch to the last, unused.
-        place = (suits.cumsum(0) - 1).clamp(max=len(rows) - 1)
-        found = found.scatter(0, torch.where(suits, place, len(rows) - 1), drawn)
-        missing = torch.minimum(missing, suits.sum())
-        # Others give way in random order.
-        order = self._here(self.random.permutation(len(rows)))
-        rank = torch.empty_like(rows)
-        rank[order] = others[order].cumsum(0) - 1
-        gives_way = others & (rank < missing)
-        rows = torch.where(gives_way, found[rank.clamp(min=0)], rows)
-        # Drawn uniformly, so no priority has to be undone.
-        return rows, torch.where(gives_way, 1.0, weights)
-
-    def _is_expert(self, rows: Tensor) -> Tensor:
-        return (self._small["flags"].view(-1)[rows] >> DRIVER_SHIFT) & 3 == EXPERT
+    def final_room(self) -> int:
+        """Return the room for final observations; a graph recorded before it grew is outdated."""
+        return self._final_zap.numel()
 
     def assembled(self, rows: Tensor, weights: Tensor) -> Batch:
-        """The batch of the starts ``rows``, int64 ``(B,)``, with importance ``weights``."""
+        """Return the batch of the starts ``rows``, int64 ``(B,)``, with importance ``weights``."""
         small = {name: column.view(-1) for name, column in self._small.items()}
         total = self.length * self.num_envs
         way = (rows.unsqueeze(1) + self._steps * self.num_envs) % total
@@ -247,12 +193,12 @@ class DeviceReplay(ReplayBuffer):
         codes = self.codes.view(-1, self.num_features)
         following, next_flags = codes[boot], small["flags"][boot]
         next_zap = next_flags & ZAP_LEGAL > 0
-        if self._aside_zap.numel():
+        if self._final_zap.numel():
             place = self._place[way.gather(1, last.unsqueeze(1)).squeeze(1)]
-            aside = (place >= 0) & ~terminated
+            has_final = (place >= 0) & ~terminated
             place = place.clamp(min=0)
-            following = torch.where(aside.unsqueeze(1), self._aside_codes[place], following)
-            next_zap = torch.where(aside, self._aside_zap[place], next_zap)
+            following = torch.where(has_final.unsqueeze(1), self._final_codes[place], following)
+            next_zap = torch.where(has_final, self._final_zap[place], next_zap)
         first = flags[:, 0]
         return Batch(
             codes=codes[rows],
@@ -274,7 +220,7 @@ class DeviceReplay(ReplayBuffer):
         )
 
     def _last(self, way: Tensor, flags: Tensor) -> Tensor:
-        """Index ``(B,)`` of each return's last decision, of rows ``way`` ``(B, n + 1)``."""
+        """Return the index ``(B,)`` of each return's last step in rows ``way`` ``(B, n + 1)``."""
         ends = flags[:, :-1] & (TERMINATED | TRUNCATED) > 0
         ends = ends | (way[:, 1:] // self.num_envs == self._newest)
         if self.cut:
@@ -296,17 +242,17 @@ class DeviceReplay(ReplayBuffer):
         )
 
     def update_priorities(self, rows: Any, errors: Any) -> None:
-        """Remember the absolute errors of sampled ``rows``, tensors; nothing to do when uniform."""
-        if self.tree is None:
+        """Set the priorities of sampled ``rows`` by their absolute errors, tensors both."""
+        if self.priorities is None:
             return
         magnitude = errors.abs().double() + PRIORITY_FLOOR
         # A plain number would become float32, and a resumed run go on with another one.
         before = torch.as_tensor(self.largest_error, dtype=torch.float64, device=self.device)
         self.largest_error = torch.maximum(magnitude.max(), before)
-        self.tree.set(rows, self._device_priorities(rows, magnitude))
+        self.priorities.set(rows, magnitude**self.priority_exponent)
 
     def load(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
-        """Restore what ``arrays`` and ``state_dict`` gave, of either kind of replay."""
+        """Restore what ``arrays`` and ``state_dict`` of either kind of replay returned."""
         super().load(arrays, state)
         for name, column in self._small.items():
             column.copy_(torch.from_numpy(getattr(self, name)))

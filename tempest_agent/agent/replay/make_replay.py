@@ -1,4 +1,4 @@
-"""Which memory the replay lives in (``replay.storage``)."""
+"""Choice of the replay's memory (``replay.storage``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 import torch
 
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import Config
 
 from .buffer import ReplayBuffer
@@ -21,23 +21,19 @@ GPU_SHARE = 0.7
 def make_replay(
     config: Config, layout: Layout, num_envs: int, seed: int, device: torch.device
 ) -> ReplayBuffer:
-    """The replay of a run that trains on ``device``.
+    """Return the replay of a run that trains on ``device``.
 
     Raises:
-        UserError: it does not fit into the memory that was asked for.
+        UserError: it does not fit into the chosen memory.
     """
     replay, learner = config.replay, config.learner
     settings = {
         "n_steps": max(learner.n_steps, learner.n_steps_end),
         "gamma": learner.gamma,
         "trace": learner.trace,
-        "paths": learner.munchausen > 0,
         "seed": seed,
         "prioritised": replay.prioritised,
         "priority_exponent": replay.priority_exponent,
-        "death_boost": replay.death_boost,
-        "death_window": replay.death_window,
-        "expert_share": replay.expert_share,
         "stored": layout.stored,
         "stored_counts": layout.stored_counts,
     }
@@ -49,7 +45,7 @@ def make_replay(
 
 
 def lives_on_device(config: Config, layout: Layout, device: torch.device) -> bool:
-    """Whether the replay is made of tensors on ``device``."""
+    """Return whether the replay is made of tensors on ``device``."""
     replay = config.replay
     if replay.storage != "auto":
         return replay.storage == "device"

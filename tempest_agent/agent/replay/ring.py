@@ -1,9 +1,9 @@
-"""The rows of a replay: stored, ended, and put into snapshots; ``replay`` draws from them.
+"""The rows of a replay: stored, ended, and put into snapshots; ``buffer`` draws from them.
 
 Every game has its own column of a ring, and all columns advance together: row ``(t, e)`` is one
-decision of game ``e``: the observation it was made on (stored once), the action that the machine
-executed, its reward, who acted, and the teacher's label.  The observation after it is the one of
-row ``(t + 1, e)``, but for a truncated game, whose last observation is kept aside.
+step of game ``e``: its observation (stored once), the action that the machine executed, its reward,
+the driver, and the teacher's label.  The observation after it is that of row ``(t + 1, e)``, except
+for a truncated game, whose final observation is kept separately.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ SMALL_COLUMNS = ("spin", "buttons", "reward", "flags", "label_spin", "label_butt
 
 
 class ReplayRing:
-    """The last ``length`` decisions of each of ``num_envs`` games.
+    """The last ``length`` steps of each of ``num_envs`` games.
 
     Args:
-        length: decisions kept of a game, T.
+        length: steps kept of a game, T.
         num_envs: games, N.
         num_features: observation length, F.
         stored: type of the observations' numbers (``Layout.stored``).
         stored_counts: type of the continuous actions (``Layout.stored_counts``).
-        prioritised: whether a row takes the memory of its priority too.
+        prioritised: whether a row takes the memory of its priority as well.
 
     Raises:
         UserError: the rows would not fit into the free memory.
@@ -61,8 +61,8 @@ class ReplayRing:
         self.flags = np.zeros(shape, np.uint8)
         self.label_spin: NDArray[Any] = np.zeros(shape, stored_counts)
         self.label_buttons = np.zeros(shape, np.uint8)
-        self.aside: dict[int, tuple[NDArray[np.int8], bool]] = {}
-        """Row of a truncation -> the observation the game was cut at, and whether zap was legal."""
+        self.final_observations: dict[int, tuple[NDArray[np.int8], bool]] = {}
+        """Row of a truncation -> the game's final observation, and whether a zap was legal."""
         self.position = 0
         self.filled = 0
 
@@ -70,7 +70,7 @@ class ReplayRing:
         check_memory(rows, self.row_bytes)
 
     def _allocate(self, shape: tuple[int, ...]) -> Any:
-        """Room for the observations."""
+        """Allocate the observations."""
         return np.zeros(shape, self.stored)
 
     def _store(self, t: int | slice, codes: NDArray[Any]) -> None:
@@ -80,32 +80,32 @@ class ReplayRing:
         codes: NDArray[Any] = self.codes[: self.filled]
         return codes
 
-    def _keep_aside(self, row: int, codes: NDArray[Any], zap_legal: bool) -> None:
-        """Remember what the game truncated at ``row`` was left at."""
-        self.aside[row] = codes.copy(), zap_legal
+    def _keep_final(self, row: int, codes: NDArray[Any], zap_legal: bool) -> None:
+        """Keep the final observation of the game truncated at ``row``."""
+        self.final_observations[row] = codes.copy(), zap_legal
 
-    def _drop_aside(self, row: int) -> None:
-        self.aside.pop(row, None)
+    def _drop_final(self, row: int) -> None:
+        self.final_observations.pop(row, None)
 
     @property
     def memory(self) -> str:
-        """What a full buffer takes, for people."""
+        """Return what a full buffer takes, as text."""
         rows = self.length * self.num_envs
         total = rows * self.row_bytes / 1e6
         return f"{rows:,} rows of {self.row_bytes:,} bytes, {total:,.0f} MB of {self.where}"
 
     @property
     def where(self) -> str:
-        """Whose memory that is."""
+        """Return whose memory that is."""
         return "the host"
 
     @staticmethod
     def bytes_per_row(num_features: int, prioritised: bool = False) -> int:
-        """Memory of one decision; priorities take up to 32 bytes more."""
+        """Return the memory of one step; priorities take up to 32 bytes more."""
         return num_features + 9 + (32 if prioritised else 0)
 
     def add(self, rows: Rows) -> None:
-        """Store one decision of every game, over the oldest ones when full."""
+        """Store one step of every game, over the oldest ones when full."""
         t = self.position
         self._store(t, rows.codes)
         self.spin[t] = rows.spin
@@ -120,15 +120,15 @@ class ReplayRing:
         flags |= rows.zap_legal * np.uint8(ZAP_LEGAL)
         flags |= rows.labelled * np.uint8(LABELLED)
         first = t * self.num_envs
-        if self.aside:
+        if self.final_observations:
             for row in range(first, first + self.num_envs):
-                self._drop_aside(row)
+                self._drop_final(row)
         for game in np.flatnonzero(rows.truncated & ~rows.terminated):
-            self._keep_aside(
+            self._keep_final(
                 first + int(game), rows.final_codes[game], bool(rows.final_zap_legal[game])
             )
         self.flags[t] = flags
-        self._prioritise(t, rows.terminated)
+        self._prioritise(t)
         self.position = (t + 1) % self.length
         self.filled = min(self.filled + 1, self.length)
 
@@ -138,12 +138,12 @@ class ReplayRing:
         zap_legal: NDArray[np.bool_],
         which: NDArray[np.bool_] | None = None,
     ) -> None:
-        """End the running games after their newest decision, because new ones begin.
+        """End the running games after their newest step; the caller is about to reset them.
 
         Args:
-            codes: the observations ``(N, F)`` that the games are left at, for the bootstrap.
+            codes: their final observations ``(N, F)``, for the bootstrap.
             zap_legal: whether a zap was legal there, ``(N,)``.
-            which: the games that end, ``(N,)``; all if left out.
+            which: the games that end, ``(N,)``; all by default.
         """
         if self.filled == 0:
             return
@@ -152,36 +152,36 @@ class ReplayRing:
         for game in np.flatnonzero(running if which is None else running & which):
             self.flags[newest, game] |= TRUNCATED
             row = newest * self.num_envs + int(game)
-            self._keep_aside(row, codes[game], bool(zap_legal[game]))
+            self._keep_final(row, codes[game], bool(zap_legal[game]))
 
-    def _prioritise(self, t: int, terminated: NDArray[np.bool_]) -> None:
-        """Take note of the rows that were just stored at ``t``."""
+    def _prioritise(self, t: int) -> None:
+        """Hook for the priorities of the rows just stored at ``t``."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """All stored rows as plain arrays, for a snapshot."""
-        kept = sorted(self.aside)
+        """Return all stored rows as plain arrays, for a snapshot."""
+        kept = sorted(self.final_observations)
         codes = np.zeros((len(kept), self.num_features), self.stored)
         legal = np.zeros(len(kept), np.bool_)
         for i, row in enumerate(kept):
-            codes[i], legal[i] = self.aside[row]
+            codes[i], legal[i] = self.final_observations[row]
         out: dict[str, NDArray[Any]] = {"codes": self._stored_codes()}
         out |= {name: getattr(self, name)[: self.filled] for name in SMALL_COLUMNS}
         out |= {"aside_rows": np.array(kept, np.int64), "aside_codes": codes, "aside_zap": legal}
         return out
 
     def largest_arrays(self, rows: int) -> dict[str, int]:
-        """Bytes of each of ``arrays`` at most, if there are ``rows`` rows, here or in all parts."""
+        """Return the largest size in bytes of each of ``arrays`` with ``rows`` rows."""
         codes = rows * self.num_features * self.stored.itemsize
         small = {name: rows * getattr(self, name).itemsize for name in SMALL_COLUMNS}
         aside = {"aside_rows": 8 * rows, "aside_codes": codes, "aside_zap": rows}
         return {"codes": codes, **small, **aside}
 
     def state_dict(self) -> dict[str, Any]:
-        """Counters, plain types; the rows are in ``arrays``."""
+        """Return counters, plain types; the rows are in ``arrays``."""
         return {"position": self.position, "filled": self.filled}
 
     def load(self, arrays: dict[str, NDArray[Any]], state: dict[str, Any]) -> None:
-        """Restore what ``arrays`` and ``state_dict`` gave.
+        """Restore what ``arrays`` and ``state_dict`` returned.
 
         Raises:
             UserError: the snapshot is of a buffer of another shape.
@@ -197,14 +197,14 @@ class ReplayRing:
         self._store(slice(0, self.filled), arrays["codes"])
         for name in SMALL_COLUMNS:
             getattr(self, name)[: self.filled] = arrays[name]
-        for row in list(self.aside):
-            self._drop_aside(row)
+        for row in list(self.final_observations):
+            self._drop_final(row)
         aside = (arrays[name] for name in ("aside_rows", "aside_codes", "aside_zap"))
         for row, codes, legal in zip(*aside, strict=True):
-            self._keep_aside(int(row), codes, bool(legal))
+            self._keep_final(int(row), codes, bool(legal))
 
     def _check_arrays(self, arrays: dict[str, NDArray[Any]], filled: int) -> None:
-        """``UserError`` for arrays that are not those of a buffer like this one."""
+        """Raise ``UserError`` for arrays of a buffer of another shape."""
         small = (filled, self.num_envs)
         aside = arrays["aside_rows"].shape[:1]
         wanted: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {

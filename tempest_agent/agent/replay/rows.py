@@ -1,14 +1,14 @@
-"""What goes into a replay and what comes out, and how n-step returns are put together."""
+"""What goes into a replay, and what comes out."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.devices import Column
-from tempest_agent.envs.machine.compiled import kernel
 
 AGENT, EXPLORATION, EXPERT = range(3)
 DRIVER_NAMES = ("agent", "exploration", "expert")
@@ -16,14 +16,10 @@ DRIVER_NAMES = ("agent", "exploration", "expert")
 TERMINATED, TRUNCATED, EPISODE_START, ZAP_LEGAL = 1, 2, 4, 8
 DRIVER_SHIFT = 4
 LABELLED = 64
-BEFORE_DEATH = 128
-
-NO_ROW = -1
-ASIDE = -2
 
 
 class Rows(NamedTuple):
-    """One decision of each of N games, to be added."""
+    """One step of each of N games, to be added."""
 
     codes: NDArray[np.int8]
     """``(N, F)`` observation codes; code / 127 is the feature."""
@@ -46,10 +42,10 @@ class Rows(NamedTuple):
 
 
 class Path(NamedTuple):
-    """The n decisions that each of B returns is made of, the first one included."""
+    """The n steps that each of B returns is made of, the first one included."""
 
     codes: Column
-    """``(B, n, F)`` observations they were made on; anything where not ``valid``."""
+    """``(B, n, F)`` their observations; anything where not ``valid``."""
     spin: Column
     """``(B, n)``, like all that follow."""
     buttons: Column
@@ -57,7 +53,7 @@ class Path(NamedTuple):
     driver: Column
     reward: Column
     valid: Column
-    """1 for decisions of the return, 0 behind its end."""
+    """1 for steps of the return, 0 behind its end."""
 
 
 class Batch(NamedTuple):
@@ -83,19 +79,10 @@ class Batch(NamedTuple):
     rows: Column
     """Flat row numbers, for ``update_priorities``."""
     path: Path | None = None
-    """The decisions of each return; only for retrace and Munchausen."""
-
-    @property
-    def way(self) -> Path:
-        """``path``, or without one the first decision of each return as its only one."""
-        if self.path is not None:
-            return self.path
-        first = (self.codes, self.spin, self.buttons, self.zap_legal, self.driver, self.returns)
-        valid = self.horizons > 0
-        return Path(*[column[:, None] for column in (*first, valid)])
+    """The steps of each return; only for retrace."""
 
     def part(self, first: int, last: int) -> Batch:
-        """Rows ``first`` to ``last - 1``, without copying."""
+        """Return rows ``first`` to ``last - 1``, without copying."""
         columns = self._asdict()
         path = columns.pop("path")
         parts: dict[str, Any] = {name: column[first:last] for name, column in columns.items()}
@@ -104,65 +91,10 @@ class Batch(NamedTuple):
         return Batch(**parts)
 
 
-@kernel
-def assemble(
-    rows: NDArray[np.int64],
-    codes: NDArray[np.int8],
-    reward: NDArray[np.float32],
-    flags: NDArray[np.uint8],
-    newest: int,
-    n_steps: int,
-    gamma: float,
-    cut: bool,
-    out_codes: NDArray[np.int8],
-    out_next: NDArray[np.int8],
-    out_returns: NDArray[np.float32],
-    out_discounts: NDArray[np.float32],
-    out_horizons: NDArray[np.int64],
-    out_boot: NDArray[np.int64],
-) -> None:
-    """Write the n-step returns that start at ``rows``; see ``replay`` for the cases.
+def micro_batches(rows: int, count: int) -> list[tuple[int, int]]:
+    """Return first row and end of each of ``count`` micro-batches of ``rows`` rows.
 
-    ``out_boot`` is the flat row to bootstrap on, ``NO_ROW``, or ``ASIDE`` minus the row of a
-    truncation.
+    Early ones are one row longer where it does not divide.
     """
-    length, games, features = codes.shape
-    for i in range(rows.size):
-        t = rows[i] // games
-        game = rows[i] % games
-        for f in range(features):
-            out_codes[i, f] = codes[t, game, f]
-        total = 0.0
-        discount = 1.0
-        steps = 0
-        boot = NO_ROW
-        last = t
-        while True:
-            total += discount * reward[t, game]
-            discount *= gamma
-            steps += 1
-            last = t
-            flag = flags[t, game]
-            if flag & TERMINATED:
-                discount = 0.0
-                break
-            if flag & TRUNCATED:
-                boot = ASIDE
-                break
-            t = (t + 1) % length
-            others = cut and ((flags[t, game] >> DRIVER_SHIFT) & 3) != AGENT
-            if steps == n_steps or t == newest or others:
-                boot = t * games + game
-                break
-        if boot >= 0:
-            for f in range(features):
-                out_next[i, f] = codes[t, game, f]
-        elif boot == NO_ROW:
-            for f in range(features):
-                out_next[i, f] = 0
-        else:
-            boot = ASIDE - (last * games + game)
-        out_returns[i] = total
-        out_discounts[i] = discount
-        out_horizons[i] = steps
-        out_boot[i] = boot
+    least, more = divmod(rows, count)
+    return list(pairwise(least * i + min(i, more) for i in range(count + 1)))

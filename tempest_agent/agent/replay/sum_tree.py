@@ -1,9 +1,9 @@
 """A sum tree for sampling in proportion to priority, in compiled loops over whole batches.
 
 Leaf i holds the priority of row i.  The leaves lie in blocks, each summed by one leaf of a small
-binary tree: a walk through a tree of a million leaves misses the cache at nearly every level,
-while the small tree stays in it and a block is read in one go.  A sum is always recomputed from
-its parts, never adjusted by differences, so rounding cannot accumulate.
+binary tree: a walk through a tree of a million leaves misses the cache at nearly every level, while
+the small tree stays in it and a block is read at once.  A sum is always recomputed from its parts,
+never adjusted by differences, so rounding cannot accumulate.
 """
 
 from __future__ import annotations
@@ -81,28 +81,24 @@ class SumTree:
 
     @property
     def total(self) -> float:
-        """Sum of all priorities."""
+        """Return the sum of all priorities."""
         return float(self._tree[1])
 
     @property
-    def priorities(self) -> NDArray[np.float64]:
-        """Priorities by row, a view of shape ``(size,)``."""
+    def values(self) -> NDArray[np.float64]:
+        """Return the priorities by row, a view of shape ``(size,)``."""
         return self._leaves[: self.size]
 
     def numpy(self) -> NDArray[np.float64]:
-        """The same as a plain array, for a snapshot."""
-        return self.priorities
+        """Return the priorities as a plain array, for a snapshot."""
+        return self.values
 
     def set(self, rows: NDArray[np.int64], values: NDArray[np.float64]) -> None:
         """Give ``rows`` new priorities; of a row named twice the last value stays."""
         _set(self._tree, self._leaves, rows, values)
 
-    def scale(self, rows: NDArray[np.int64], factor: float) -> None:
-        """Multiply the priorities of ``rows``, each named once."""
-        self.set(rows, self._leaves[rows] * factor)
-
     def sample(self, count: int, random: np.random.Generator) -> NDArray[np.int64]:
-        """``count`` rows, one from each of ``count`` equal slices of the total priority."""
+        """Return ``count`` rows, one from each of ``count`` equal slices of the total priority."""
         masses = (np.arange(count) + random.random(count)) * (self.total / count)
         rows = np.empty(count, np.int64)
         _find(self._tree, self._leaves, masses, rows)

@@ -1,9 +1,9 @@
 """All weights of a network in one row of memory, so that an optimiser step is one pass over it.
 
-A fused optimiser gives each block of a GPU a long piece of one tensor to work on, which leaves most
-of a large GPU idle where a network is small.  Here the weights, both moments, the average and the
-copy in the arithmetic of the updates lie side by side, in the same order, and the networks' and the
-optimiser's own tensors are windows on them.  The step is AdamW's (Loshchilov & Hutter 2019,
+A fused optimiser gives each block of a GPU a long piece of one tensor, which leaves most of a large
+GPU idle if the network is small.  Here the weights, both moments, the average and the copy in the
+arithmetic of the updates lie side by side, in the same order, and the networks' and the optimiser's
+own tensors are views of them.  The step is AdamW's (Loshchilov & Hutter 2019,
 "Decoupled weight decay regularization").
 """
 
@@ -17,24 +17,23 @@ from torch import Tensor
 from tempest_agent.agent.learner.learner import Learner
 
 SLOT = 64
-"""Weights begin at multiples of this, which suits every access."""
+"""Weights start at multiples of this, which suits every access."""
 
 
-class Taken(NamedTuple):
-    """What a step saw and did."""
+class FlatStep(NamedTuple):
+    """Result of a step."""
 
     took: Tensor
-    """1.0, or 0.0 where nothing was stepped because a gradient is not finite."""
+    """1.0, or 0.0 if the step was skipped because a gradient is not finite."""
     norm: Tensor
-    """Norm of the gradient before it is clipped."""
+    """Norm of the gradient before clipping."""
     group_norms: dict[str, Tensor]
 
 
 class FlatWeights:
-    """Takes over the weights, moments and average of ``learner``.
+    """The weights, moments and average of ``learner``, moved into rows.
 
-    Args:
-        learner: with a fast copy of its network that is not the network itself.
+    Its fast copy must not be the network itself.
     """
 
     def __init__(self, learner: Learner) -> None:
@@ -42,7 +41,7 @@ class FlatWeights:
         self._settings = learner.optimizer.param_groups[0]
         groups = {name: list(part) for name, part in learner.online.parts().items()}
         if not learner.online.proposes:
-            # Nothing flows into it, and what has no gradient is not stepped.
+            # It has no gradient and is not stepped.
             groups["spinner"] = []
         owners = [p for group in groups.values() for p in group]
         place = {id(p): i for i, p in enumerate(learner.online.parameters())}
@@ -84,16 +83,16 @@ class FlatWeights:
 
     @property
     def size(self) -> int:
-        """Numbers in a row."""
+        """Return the length of a row."""
         return len(self.online)
 
-    def step(self, gradients: Tensor, rate: Tensor, average_share: Tensor) -> Taken:
-        """Clip and step, move the average, and renew the copy.
+    def step(self, gradients: Tensor, rate: Tensor, average_share: Tensor) -> FlatStep:
+        """Clip and step, move the average, and refresh the copy.
 
         Args:
             gradients: of the micro-batches, ``(k, size)``, to be added up.
             rate: step size, ``()``.
-            average_share: share of the new weights that the average takes over, ``()``.
+            average_share: share of the new weights in the average, ``()``.
         """
         settings = self._settings
         (beta1, beta2), eps = settings["betas"], settings["eps"]
@@ -117,11 +116,11 @@ class FlatWeights:
         self.online.copy_(online)
         self.copy.copy_(online)
         self.steps.copy_(steps)
-        return Taken(took, norm, {name: total.sqrt() for name, total in sums.items()})
+        return FlatStep(took, norm, {name: total.sqrt() for name, total in sums.items()})
 
 
 class _Window(NamedTuple):
-    """Where a weight lies in a row, and its shape there and in its network."""
+    """A weight's place in a row, and its shape there and in its network."""
 
     begin: int
     full: torch.Size
@@ -131,7 +130,7 @@ class _Window(NamedTuple):
         return row[self.begin : self.begin + self.full.numel()].view(self.full)
 
     def move(self, row: Tensor, value: Tensor | None) -> Tensor:
-        """The network's part of the window, which now holds ``value`` if there is one."""
+        """Write ``value`` into the window, if given; return the network's part of it."""
         part = self.whole(row)[tuple(map(slice, self.own))]
         if value is not None:
             part.copy_(value)

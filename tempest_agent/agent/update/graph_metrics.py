@@ -1,4 +1,4 @@
-"""Figures of a recorded update, which no code of the host sees, added up on the device."""
+"""Metrics of a recorded update, which no code of the host sees, added up on the device."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from torch import Tensor
 from tempest_agent.agent.learner.metrics import Metrics
 
 Name = tuple[str, str]
-"""Kind of a figure (a method of ``Metrics``) and its name."""
+"""Kind of a metric (a method of ``Metrics``) and its name."""
 
 
-class Collected(Metrics):
-    """The figures of one pass, in the order in which they come."""
+class GraphMetrics(Metrics):
+    """The metrics of one pass, in the order in which they come."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Collected(Metrics):
         self._keep("lowest", name, values.min())
 
     def table(self) -> Tensor:
-        """Values and counts, ``(2, M)``, float32."""
+        """Return values and counts, ``(2, M)``, float32."""
         device = self._values[0][0].device
         values = torch.stack([value.float() for value, _ in self._values])
         counts = torch.stack(
@@ -59,11 +59,11 @@ class Collected(Metrics):
         return torch.stack((values, counts))
 
 
-class Sums:
-    """Tables of ``Collected`` of many updates, in one place of the device's memory.
+class GraphMetricSums:
+    """Tables of ``GraphMetrics`` of many updates, added up in the device's memory.
 
     Args:
-        names: what a table holds, column by column.
+        names: metrics of a table, column by column.
         device: where.
     """
 
@@ -87,7 +87,7 @@ class Sums:
         self.updates += 1
 
     def give(self, metrics: Metrics) -> None:
-        """Hand everything to ``metrics`` and begin anew."""
+        """Add everything to ``metrics`` and reset."""
         if not self.updates:
             return
         for i, (kind, name) in enumerate(self.names):

@@ -1,12 +1,12 @@
-"""An update on a GPU as one recorded graph: from row numbers to new weights without the host.
+"""An update on a GPU as one CUDA graph: from row numbers to new weights without the host.
 
-``Learner.update`` starts some two thousand kernels, and at a batch of a few thousand rows starting
-them takes longer than they run.  Here ``torch.compile`` makes few kernels of the arithmetic, which
-are recorded once as a CUDA graph and then started all at once.  The arithmetic is that of
-``Learner.update`` with three differences: targets of all micro-batches are made together (without
-gradients they need little memory), the gradients of the micro-batches are added up at the end, and
-they are taken with respect to the network's copy in the arithmetic of the updates instead of
-casting each weight anew for every micro-batch, so in 16 bits LayerNorm's scales are rounded too.
+``Learner.update`` launches some two thousand kernels, and at a batch of a few thousand rows
+launching them takes longer than running them.  Here ``torch.compile`` makes few kernels of the
+arithmetic, which are recorded once as a CUDA graph and then launched at once.  The arithmetic is
+that of ``Learner.update`` with three differences: targets of all micro-batches are made together
+(without gradients they need little memory), the gradients of the micro-batches are added up at the
+end, and they are taken with respect to the network's copy in the arithmetic of the updates instead
+of casting each weight again for every micro-batch, so in 16 bits LayerNorm's scales are rounded.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ import torch
 from torch import Tensor
 
 from tempest_agent.agent.inference.inference_copy import InferenceCopy
-from tempest_agent.agent.learner.gradient_accumulation import micro_batches
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.learner.objective import BatchRows
 from tempest_agent.agent.learner.update_metrics import record_ages, record_rows, record_step
 from tempest_agent.agent.replay.device_buffer import DeviceReplay
+from tempest_agent.agent.replay.rows import micro_batches
 
 from .flat_weights import FlatWeights
-from .graph_metrics import Collected, Sums
+from .graph_metrics import GraphMetrics, GraphMetricSums
 
 WARM_UP = 3
-"""Updates that are made without a recording: kernels compile, and libraries take their memory."""
+"""Updates before the recording: kernels compile, and libraries allocate their memory."""
 
 BRANCHES = 4
-"""Micro-batches that run beside each other: one alone does not fill a large GPU."""
+"""Micro-batches that run in parallel: one alone does not fill a large GPU."""
 
 
 class _Form(NamedTuple):
-    """What a recording depends on; with any other form it has to be made anew."""
+    """What a recording depends on; any other form needs a new one."""
 
     rows: int
     micro_batches: int
     imitates: bool
     n_steps: int
     target_clip: float
-    room_aside: int
+    final_room: int
     copies: tuple[InferenceCopy, InferenceCopy]
     """Of the online and the target network, by identity."""
 
 
-class WholeUpdate:
-    """Draws rows and learns from them.
+class GraphUpdate:
+    """Draws rows and learns from them, as one CUDA graph.
 
     Args:
-        learner: what learns; not with noisy layers, nor in float16.
+        learner: not in float16.
         replay: on the learner's device.
-        branches: micro-batches that run beside each other.
+        branches: micro-batches that run in parallel.
         compiler: makes kernels of a function.
     """
 
@@ -74,23 +74,22 @@ class WholeUpdate:
         self._form: _Form | None = None
         self._graph: Any = None
         self._played = 0
-        self._sums: Sums | None = None
+        self._sums: GraphMetricSums | None = None
         self._settings = torch.zeros(3, device=self.device)
         """Step size, imitation gate, share of the average."""
-        learner.metrics.before_reading = self.give_figures
+        learner.metrics.before_reading = self.give_metrics
 
     @classmethod
-    def of(cls, learner: Learner, replay: Any) -> WholeUpdate | None:
-        """The form for a learner, where device and settings admit it."""
-        admits = (
+    def of(cls, learner: Learner, replay: Any) -> GraphUpdate | None:
+        """Return the update of ``learner`` if device and settings allow it, else None."""
+        allowed = (
             isinstance(replay, DeviceReplay)
             and learner.device.type == "cuda"
             and learner.learner.compile
             and learner.replicas.size == 1
-            and not learner.network.noisy
-            and learner.accumulator.precision != "float16"
+            and learner.precision.precision != "float16"
         )
-        return cls(learner, replay) if admits else None
+        return cls(learner, replay) if allowed else None
 
     def __call__(
         self,
@@ -100,15 +99,7 @@ class WholeUpdate:
         imitation: float,
         accumulation: int = 1,
     ) -> tuple[Tensor, Tensor]:
-        """One optimiser step; the rows ``(B,)`` that it drew and their absolute errors ``(B,)``.
-
-        Args:
-            count: rows to draw.
-            importance: exponent of the importance weights.
-            learning_rate: step size of this update.
-            imitation: gate of the imitation terms, 0 to 1.
-            accumulation: factor on the number of micro-batches.
-        """
+        """Make one optimiser step; arguments and results as in ``Learner.draw_and_update``."""
         learner = self.learner
         rows, weights = self.replay.draw(count, importance)
         share = learner.followers.average_share(learner.updates + 1)
@@ -122,10 +113,10 @@ class WholeUpdate:
         self._play()
         for group in learner.optimizer.param_groups:
             group["lr"] = learning_rate
-        # Only now is anything waited for: the update before, while this one runs.
+        # Wait for the update before only now, while this one runs.
         learner.settle()
-        learner.accumulator.took = self._took
-        learner.accumulator.fetch()
+        learner.precision.took = self._took
+        learner.precision.fetch()
         learner.advance_count(self._took)
         return self._rows, self._errors
 
@@ -137,16 +128,16 @@ class WholeUpdate:
             imitates=imitation > 0,
             n_steps=self.replay.n_steps,
             target_clip=learner.target_clip,
-            room_aside=self.replay.room_aside,
+            final_room=self.replay.final_room,
             copies=(learner.fast_online, learner.fast_target),
         )
 
     def _take(self, form: _Form) -> None:
-        """Get ready for updates of another form."""
+        """Prepare updates of another form."""
         before = self._form
         if form == before:
             return
-        self.give_figures()
+        self.give_metrics()
         learner, device = self.learner, self.device
         self._form, self._graph, self._played, self._sums = form, None, 0, None
         self._rows = torch.zeros(form.rows, dtype=torch.int64, device=device)
@@ -205,11 +196,11 @@ class WholeUpdate:
                 tables.append(table)
         self._join(streams)
         if self._sums is None:
-            self._sums = Sums(self._names(rows, losses, labels), self.device)
+            self._sums = GraphMetricSums(self._names(rows, losses, labels), self.device)
         self._errors, self._took = self._finish(rows, losses, tables, self._gradients, rate, share)
 
     def _fork(self) -> list[Any]:
-        """One stream per branch, the present one among them."""
+        """Return one stream per branch, the current one among them."""
         if self.device.type != "cuda":
             return [None]
         here = torch.cuda.current_stream()
@@ -225,37 +216,39 @@ class WholeUpdate:
             torch.cuda.current_stream().wait_stream(stream)
 
     # Between the compiled functions rows are plain tuples: not every version of the compiler can
-    # give back a named one.
+    # return a named one.
 
     def _prepared(self, rows: Tensor, weights: Tensor) -> tuple[tuple[Tensor, ...], Tensor, Tensor]:
-        figures = Collected()
-        ready, labels = self._read(rows, weights, figures)
-        return tuple(ready), labels, figures.table()
+        metrics = GraphMetrics()
+        ready, labels = self._read(rows, weights, metrics)
+        return tuple(ready), labels, metrics.table()
 
     @torch.no_grad()
-    def _read(self, rows: Tensor, weights: Tensor, figures: Collected) -> tuple[BatchRows, Tensor]:
+    def _read(
+        self, rows: Tensor, weights: Tensor, metrics: GraphMetrics
+    ) -> tuple[BatchRows, Tensor]:
         learner = self.learner
         batch = self.replay.assembled(rows, weights)
-        ready = learner.rows(batch, figures, learner.fast_online.inputs)
-        record_ages(self.replay.ages(rows), learner.replicas.size, figures)
+        ready = learner.rows(batch, metrics, learner.fast_online.inputs)
+        record_ages(self.replay.ages(rows), learner.replicas.size, metrics)
         return ready, ready.usable.sum().clamp(min=1.0)
 
     def _loss(
         self, rows: tuple[Tensor, ...], imitation: Tensor, labels: Tensor, weight: float
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        figures = Collected()
-        loss, predicted, each = self._losses(BatchRows(*rows), imitation, labels * weight, figures)
-        return loss * weight, predicted, each, figures.table() if figures.names else None
+        metrics = GraphMetrics()
+        loss, predicted, each = self._losses(BatchRows(*rows), imitation, labels * weight, metrics)
+        return loss * weight, predicted, each, metrics.table() if metrics.names else None
 
     def _losses(
-        self, rows: BatchRows, imitation: Tensor, labels: Tensor, figures: Collected
+        self, rows: BatchRows, imitation: Tensor, labels: Tensor, metrics: GraphMetrics
     ) -> tuple[Tensor, Tensor, Tensor]:
         learner, form = self.learner, self._form
         network = learner.fast_online.network
         fractions = network.distribution.draw_fractions(len(rows.target), self.device)
         heads = network(rows.observation, fractions)
         gate = imitation if form is not None and form.imitates else 0.0
-        return learner.objective.loss(network, rows, heads, fractions, gate, labels, figures)
+        return learner.objective.loss(network, rows, heads, fractions, gate, labels, metrics)
 
     @torch.no_grad()
     def _finished(
@@ -267,35 +260,35 @@ class WholeUpdate:
         rate: Tensor,
         share: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        learner, figures, whole = self.learner, Collected(), BatchRows(*rows)
+        learner, metrics, whole = self.learner, GraphMetrics(), BatchRows(*rows)
         predicted = torch.cat([predicted for predicted, _ in losses])
         each = torch.cat([each for _, each in losses])
-        setting = learner.learner
-        record_rows(whole, predicted, each, setting.value_rescaling, figures)
+        record_rows(whole, predicted, each, metrics)
         taken = self._flat.step(gradients, rate, share)
-        record_step(taken.norm, taken.group_norms, taken.took, setting.max_grad_norm, figures)
+        record_step(
+            taken.norm, taken.group_norms, taken.took, learner.learner.max_grad_norm, metrics
+        )
         if self._sums is not None:
-            self._sums.add(torch.cat([*tables, figures.table()], dim=1))
+            self._sums.add(torch.cat([*tables, metrics.table()], dim=1))
         return (predicted - whole.target).abs(), taken.took
 
     @torch.no_grad()
     def _names(
         self, rows: tuple[Tensor, ...], losses: list[tuple[Tensor, Tensor]], labels: Tensor
     ) -> list[tuple[str, str]]:
-        """The figures in the order of ``_body``, learnt from passes that are not compiled."""
-        first, each, last = Collected(), Collected(), Collected()
+        """Return the metrics in the order of ``_body``, found by passes that are not compiled."""
+        first, each, last = GraphMetrics(), GraphMetrics(), GraphMetrics()
         self._read(self._rows, self._weights, first)
         piece = BatchRows(*(column[: len(losses[0][0])] for column in rows))
         self._losses(piece, self._settings[1], labels, each)
         predicted, loss = losses[0]
-        setting = self.learner.learner
-        record_rows(piece, predicted, loss, setting.value_rescaling, last)
+        record_rows(piece, predicted, loss, last)
         one = torch.ones((), device=self.device)
         groups = dict.fromkeys(self._flat.groups, one)
-        record_step(one, groups, one, setting.max_grad_norm, last)
+        record_step(one, groups, one, self.learner.learner.max_grad_norm, last)
         return [*first.names, *each.names * len(losses), *last.names]
 
-    def give_figures(self) -> None:
-        """Hand the figures since the last time to the learner's metrics."""
+    def give_metrics(self) -> None:
+        """Add the metrics since the last call to the learner's."""
         if self._sums is not None:
             self._sums.give(self.learner.metrics)

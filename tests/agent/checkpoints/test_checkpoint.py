@@ -55,18 +55,15 @@ VARIANTS = [
     ("replay.prioritised=true",),
     ("learner.precision=float16", "learner.gradient_accumulation_steps=2"),
     ("learner.precision=bfloat16", "learner.trace=cut", "learner.n_steps=3", "learner.gamma=0.9"),
-    ("learner.loss=iqn", "network.noisy=true", "learner.learning_rate_schedule=cosine"),
+    ("learner.loss=iqn", "learner.learning_rate_schedule=cosine"),
     (
         "learner.loss=c51",
         "replay.prioritised=true",
-        "replay.death_boost=2",
-        "replay.expert_share=0.3",
-        "learner.value_rescaling=symlog",
     ),
     ("learner.trace=retrace", "learner.n_steps=3", "learner.gamma=0.9"),
     ("learner.train_freq=3", "learner.gradient_steps=2", "learner.n_steps=4", "learner.gamma=0.9"),
     ("run.compress_replay=false",),
-    ("replay.storage=device", "replay.prioritised=true", "replay.expert_share=0.3"),
+    ("replay.storage=device", "replay.prioritised=true"),
 ]
 
 
@@ -408,43 +405,6 @@ def test_an_exported_player_of_the_shipped_size_is_small(tmp_path: Path) -> None
         strict=True,
     ):
         np.testing.assert_array_equal(a, b)
-
-
-NEW_SETTINGS = {
-    "network": ("spinner_interpolation", "layer_norm", "noisy"),
-    "replay": ("death_boost", "death_window", "expert_share"),
-    "learner": (
-        "learning_rate_schedule", "learning_rate_warm_up", "trace_decay", "trace_temperature",
-        "double_q", "munchausen", "munchausen_temperature", "munchausen_floor", "value_rescaling",
-        "value_bins", "value_smoothing", "quantile_samples", "max_skipped_updates",
-    ),
-}  # fmt: skip
-"""Settings that files of the first version do not have."""
-
-
-def test_a_checkpoint_of_the_first_version_goes_on_and_plays(tmp_path: Path) -> None:
-    config = small("run.steps=3200")
-    whole = fresh(config, tmp_path / "whole")
-    whole.run()
-    half = fresh(small("run.steps=3200"), tmp_path / "half")
-    half.loop.on_metrics = lambda line: line["steps"] == 1600 and half.request_stop()
-    half.run()
-    path = newest_checkpoint(tmp_path / "half" / "checkpoints")
-    content = torch.load(path, weights_only=True)
-    for section, names in NEW_SETTINGS.items():
-        for name in names:
-            del content["config"][section][name]
-    for schedule in content["schedules"].values():
-        del schedule["shape"], schedule["warm_up"]
-    accumulator = content["learner"]["accumulator"]
-    for name in set(accumulator) - {"scaler", "skipped"}:
-        del accumulator[name]
-    torch.save(content, path)
-    load_policy(path)
-    again = resumed(path)
-    assert again.config == config
-    again.run()
-    assert_same(state_dict(whole.loop), state_dict(again.loop))
 
 
 def test_a_run_of_a_gpu_goes_on_without_one(

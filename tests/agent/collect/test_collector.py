@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from tempest_agent.agent.collect.collector import Collector
 from tempest_agent.agent.collect.drivers import Drivers, ladder, teacher_free_games
 from tempest_agent.agent.collect.local_source import LocalSource
-from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION, ReplayBuffer
+from tempest_agent.agent.replay.buffer import ReplayBuffer
+from tempest_agent.agent.replay.rows import AGENT, EXPERT, EXPLORATION
 from tempest_agent.config import ExplorationConfig, TeacherConfig
 
 GAMES = 32

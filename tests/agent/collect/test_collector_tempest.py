@@ -11,7 +11,7 @@ import torch
 
 from tempest_agent.agent.checkpoints.policy import load_policy
 from tempest_agent.agent.games.tempest_games import TempestGames, TempestTeacher, game_settings
-from tempest_agent.agent.replay.buffer import TERMINATED, TRUNCATED
+from tempest_agent.agent.replay.rows import TERMINATED, TRUNCATED
 from tempest_agent.config import Config, GameConfig, load_config
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.experts import make_teacher
@@ -134,7 +134,7 @@ def test_a_run_on_the_arcades_games_resumes_exactly(tmp_path: Path) -> None:
     flags = whole.loop.replay.flags
     assert (flags & TERMINATED).any()
     assert (flags & TRUNCATED).any()
-    assert whole.loop.replay.aside
+    assert whole.loop.replay.final_observations
 
     first = Trainer(small(*SHORT_GAMES), tmp_path / "parts")
     first.loop.on_metrics = lambda _: first.request_stop()

@@ -24,7 +24,7 @@ from tempest_agent.agent.games.tempest_games import TempestGames
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.learner.metrics import Metrics
 from tempest_agent.agent.learner.target_network import Followers
-from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION
+from tempest_agent.agent.replay.rows import AGENT, EXPERT, EXPLORATION
 from tempest_agent.config import GameConfig, apply_overrides, load_config
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.evaluation.checkpoint_games import EVALUATED
@@ -242,7 +242,7 @@ def test_the_clip_ratio_is_the_norm_after_over_the_norm_before() -> None:
     for _ in range(4):
         learner.update(random_batch(random, rows=16), 1e-3, 0.0)
         after = torch.cat([p.grad.flatten() for p in learner.online.parameters()])  # type: ignore[union-attr]
-        ratios.append((after.norm() / learner.accumulator.grad_norm).item())
+        ratios.append((after.norm() / learner.grad_norm).item())
     figures = learner.metrics.read()
     assert min(ratios) < 0.9
     assert figures["clip_ratio"] == pytest.approx(np.mean(ratios), rel=1e-4)
@@ -298,7 +298,8 @@ def test_the_age_of_a_target_that_follows_slowly() -> None:
     followers = Followers(torch.nn.Linear(1, 1), tau=0.1, interval=2, ema_decay=0.9)
     weights, ages = [1.0], [0.0]  # Shares of the target's weights and how old they are.
     for update in range(1, 31):
-        followers.update(update)
+        followers.move_average(followers.average_share(update))
+        followers.move_target(update)
         ages = [age + 1 for age in ages]
         if update % 2 == 0:
             weights, ages = [0.9 * w for w in weights] + [0.1], [*ages, 0.0]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 from hybrid_bandit import LAYOUT, greedy_reward, random_batch, train
+from stepping import Stepping
 from torch import nn
 
-from tempest_agent.agent.learner.gradient_accumulation import Accumulator
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.bench.tensor_memory import peak_bytes
 from tempest_agent.config import load_config
@@ -25,7 +25,7 @@ def learner_of(*overrides: str) -> Learner:
     return Learner(LAYOUT, load_config(None, [*base, "learner.value_bins=21", *overrides]), CPU)
 
 
-@pytest.mark.parametrize("loss", ["huber", "squared", "c51", "hl_gauss"])
+@pytest.mark.parametrize("loss", ["huber", "squared", "c51"])
 @pytest.mark.parametrize("parts", [2, 3, 5, 24])
 def test_the_gradient_of_micro_batches_is_that_of_the_whole(loss: str, parts: int) -> None:
     """With importance weights; 3 and 5 do not divide 64."""
@@ -52,7 +52,7 @@ def test_each_label_counts_the_same_in_whatever_micro_batch(labelled: int) -> No
     for count in (1, 4):
         learner = learner_of(f"learner.gradient_accumulation_steps={count}")
         learner.update(batch, 0.0, 1.0)
-        norms.append(learner.accumulator.grad_norm.item())
+        norms.append(learner.grad_norm.item())
     assert norms[0] == pytest.approx(norms[1], rel=1e-5)
 
 
@@ -104,7 +104,7 @@ def test_each_graph_is_freed_before_the_next_micro_batch() -> None:
     assert most[0] == 64 * 32 * 4
 
 
-@pytest.mark.parametrize("loss", ["huber", "hl_gauss", "iqn"])
+@pytest.mark.parametrize("loss", ["huber", "c51", "iqn"])
 def test_four_micro_batches_take_the_memory_of_one(loss: str) -> None:
     """All tensors of an update counted, at equal rows per micro-batch."""
     peaks = {}
@@ -142,70 +142,65 @@ def test_reduced_precision_learns_the_same(precision: str, parts: int) -> None:
     )  # fmt: skip
     train(learner, 150)
     assert greedy_reward(learner) > 0.85
-    assert learner.accumulator.skipped < 10
+    assert learner.precision.skipped < 10
     assert learner.online.value_head.weight.dtype == torch.float32
 
 
-def overflowing(precision: str, patience: int = 3) -> Accumulator:
+def overflowing(precision: str, patience: int = 3) -> Stepping:
     layer = nn.Linear(2, 1)
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1)
-    return Accumulator(optimizer, {"all": layer.parameters()}, 10.0, precision, CPU, patience)
+    return Stepping(layer, optimizer, 10.0, precision, patience)
 
 
-def overflow(accumulator: Accumulator, times: int) -> None:
+def update(stepping: Stepping, factor: float = 1.0) -> bool:
+    loss = torch.stack([p.sum() for p in stepping.parameters]).sum() * factor
+    return stepping.update((loss, 1.0))
+
+
+def overflow(stepping: Stepping, times: int) -> None:
     for _ in range(times):
-        accumulator.begin()
-        loss = sum(p.sum() for p in accumulator.parameters) * float("inf")
-        accumulator.backward(loss, 1.0)
-        assert not accumulator.finish()
+        assert not update(stepping, float("inf"))
 
 
 @pytest.mark.parametrize("precision", ["float16", "bfloat16"])
 def test_repeated_overflow_ends_in_float32_with_one_message(
     precision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    accumulator = overflowing(precision)
+    stepping = overflowing(precision)
     with caplog.at_level(logging.WARNING):
-        overflow(accumulator, 2)
+        overflow(stepping, 2)
         assert not caplog.records
-        assert accumulator.dtype is not None
-        overflow(accumulator, 1)
-    assert accumulator.fell_back
-    assert accumulator.dtype is None
-    assert not accumulator.scaler.is_enabled()
-    assert [r.message.count("going on in float32") for r in caplog.records] == [1]
-    accumulator.begin()
-    accumulator.backward(sum(p.sum() for p in accumulator.parameters), 1.0)
-    assert accumulator.finish()
-    assert accumulator.skipped == 3
+        assert stepping.precision.dtype is not None
+        overflow(stepping, 1)
+    assert stepping.precision.fell_back
+    assert stepping.precision.dtype is None
+    assert not stepping.precision.scaler.is_enabled()
+    assert [r.message.count("continuing in float32") for r in caplog.records] == [1]
+    assert update(stepping)
+    assert stepping.precision.skipped == 3
 
 
 def test_overflows_that_are_not_in_a_row_change_nothing() -> None:
-    accumulator = overflowing("float16")
+    stepping = overflowing("float16")
     for _ in range(4):
-        overflow(accumulator, 2)
-        accumulator.begin()
-        accumulator.backward(sum(p.sum() for p in accumulator.parameters), 1.0)
-        assert accumulator.finish()
-    assert accumulator.skipped == 8
-    assert accumulator.dtype is torch.float16
+        overflow(stepping, 2)
+        assert update(stepping)
+    assert stepping.precision.skipped == 8
+    assert stepping.precision.dtype is torch.float16
 
 
 def test_float32_that_overflows_says_so_once(caplog: pytest.LogCaptureFixture) -> None:
-    accumulator = overflowing("float32")
-    overflow(accumulator, 8)
+    stepping = overflowing("float32")
+    overflow(stepping, 8)
     assert [r.message.count("nothing is learned") for r in caplog.records] == [1]
 
 
 def test_the_fall_back_is_remembered() -> None:
     first, second = overflowing("float16"), overflowing("float16")
     overflow(first, 4)
-    second.load_state_dict(first.state_dict())
-    assert second.dtype is None
-    assert (second.skipped, second.skipped_in_a_row) == (4, 1)
-    third = overflowing("float16")
-    third.load_state_dict({"scaler": third.scaler.state_dict(), "skipped": 5})
-    assert (third.dtype, third.skipped) == (torch.float16, 5)
+    second.precision.load_state_dict(first.precision.state_dict())
+    assert second.precision.dtype is None
+    assert (second.precision.skipped, second.precision.skipped_in_a_row) == (4, 1)
 
 
 def test_the_whole_learner_falls_back() -> None:
@@ -218,17 +213,16 @@ def test_the_whole_learner_falls_back() -> None:
     assert learner.updates == 0
     for name, value in learner.online.state_dict().items():
         assert torch.equal(value, before[name])
-    assert learner.bootstrap.online is learner.fast_online
+    assert learner.targets.online is learner.fast_online
     learner.update(batch, 1e-3, 0.0)
-    assert (learner.updates, learner.accumulator.dtype) == (1, None)
+    assert (learner.updates, learner.precision.dtype) == (1, None)
 
 
 @pytest.mark.parametrize("precision", ["float32", "float16"])
 def test_a_step_without_any_gradient_is_no_step(precision: str) -> None:
-    accumulator = overflowing(precision)
-    accumulator.begin()
-    assert not accumulator.finish()
-    assert accumulator.skipped == 0
+    stepping = overflowing(precision)
+    assert not stepping.update()
+    assert stepping.precision.skipped == 0
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
@@ -245,11 +239,11 @@ def test_a_skip_that_is_learned_of_later_changes_nothing_either(precision: str) 
             f"learner.precision={precision}", "learner.target_update_interval=3",
             "learner.tau=0.5", "learner.gradient_accumulation_steps=2",
         )  # fmt: skip
-        learner.accumulator.lagged = lagged
+        learner.precision.lagged = lagged
         for batch in batches:
             learner.update(batch, 1e-3, 0.5)
         states.append(learner.state_dict())
-        assert (learner.updates, learner.accumulator.skipped) == (6, 3)
+        assert (learner.updates, learner.precision.skipped) == (6, 3)
         assert all(np.isfinite(value) for value in learner.metrics.read().values())
     assert states[0]["target_age"] == states[1]["target_age"]
     steps = [s["optimizer"]["state"][0]["step"].item() for s in states]
@@ -261,11 +255,11 @@ def test_a_skip_that_is_learned_of_later_changes_nothing_either(precision: str) 
 
 def test_a_late_fall_back_to_float32(caplog: pytest.LogCaptureFixture) -> None:
     learner = learner_of("learner.precision=float16", "learner.max_skipped_updates=2")
-    learner.accumulator.lagged = True
+    learner.precision.lagged = True
     batch = random_batch(np.random.default_rng(0), 32)
     bad = batch._replace(weights=np.full(32, np.inf, np.float32))
     for each in (bad, bad, batch, batch):
         learner.update(each, 1e-3, 0.0)
     assert learner.state_dict()["updates"] == 2
-    assert learner.accumulator.dtype is None
-    assert [r.message.count("going on in float32") for r in caplog.records] == [1]
+    assert learner.precision.dtype is None
+    assert [r.message.count("continuing in float32") for r in caplog.records] == [1]

@@ -7,28 +7,23 @@ import copy
 import numpy as np
 import pytest
 import torch
+from stepping import Stepping
 from torch import Tensor, nn
 
 from tempest_agent.agent.curriculum.schedules import Ramp, Schedules
-from tempest_agent.agent.inference.greedy import (
-    Choice,
-    choose,
-    clamp_target,
-    double_q,
-    n_step_target,
-    return_bound,
-    value_at,
-)
-from tempest_agent.agent.learner.gradient_accumulation import Accumulator
-from tempest_agent.agent.learner.imitation import cross_entropy, gate, margin, resemblance
+from tempest_agent.agent.inference.greedy import choose
+from tempest_agent.agent.learner.imitation import cross_entropy, gate, resemblance
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.learner.metrics import Metrics
 from tempest_agent.agent.learner.target_network import Followers
+from tempest_agent.agent.learner.targets import clamp_target, n_step_target
+from tempest_agent.agent.learner.update_metrics import return_bound
 from tempest_agent.agent.networks.actions import pair_mask, to_counts, to_unit
 from tempest_agent.agent.networks.interpolation import interpolate, nearest_knot
-from tempest_agent.agent.networks.losses import huber, squared
-from tempest_agent.agent.networks.q_network import Heads, Layout, QNetwork
-from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION, Batch
+from tempest_agent.agent.networks.layout import Layout
+from tempest_agent.agent.networks.q_network import Heads, QNetwork
+from tempest_agent.agent.networks.value_distributions import huber_loss, squared_loss
+from tempest_agent.agent.replay.rows import AGENT, EXPERT, EXPLORATION, Batch
 from tempest_agent.config import Config, NetworkConfig, load_config
 
 CPU = torch.device("cpu")
@@ -109,9 +104,9 @@ def test_regression_always_turns_as_proposed() -> None:
 
 
 def test_the_target_network_judges_the_online_networks_choice() -> None:
-    choice = Choice(torch.tensor([1]), tensor(0.5), tensor(99.0))
-    target = torch.tensor([[[9.0, 9.0, 9.0], [0.0, 2.0, 4.0], [9.0] * 3, [9.0] * 3]])
-    assert double_q(choice, target).item() == pytest.approx(3.0)
+    network = network_with(torch.zeros(1), tensor(0.5, 0.5, 0.5, 0.5))
+    judge = heads([[9.0, 9.0, 9.0], [0.0, 2.0, 4.0], [9.0] * 3, [9.0] * 3])
+    assert network.numbers_at(judge, torch.tensor([1]), tensor(0.5)).item() == pytest.approx(3.0)
 
 
 def test_termination_does_not_bootstrap_and_truncation_does() -> None:
@@ -137,8 +132,8 @@ def test_no_return_exceeds_its_bound() -> None:
 
 def test_value_losses_by_hand() -> None:
     predicted, target = tensor(0.0, 0.5, 3.0), tensor(0.0, 0.0, 0.0)
-    torch.testing.assert_close(huber(predicted, target), tensor(0.0, 0.125, 2.5))
-    torch.testing.assert_close(squared(predicted, target), tensor(0.0, 0.125, 4.5))
+    torch.testing.assert_close(huber_loss(predicted, target), tensor(0.0, 0.125, 2.5))
+    torch.testing.assert_close(squared_loss(predicted, target), tensor(0.0, 0.125, 4.5))
 
 
 def test_resemblance_falls_with_the_spinner_distance() -> None:
@@ -161,18 +156,6 @@ def test_cross_entropy_by_hand_sees_only_legal_pairs_and_no_state_value() -> Non
         assert loss.item() == pytest.approx(expected, rel=1e-4)
 
 
-def test_margin_loss_by_hand() -> None:
-    values = torch.zeros(1, 4, 2)
-    values[0, 0, 0] = 1.0
-    alike = torch.zeros(1, 4, 2)
-    alike[0, 1] = tensor(1.0, 0.5)
-    legal = torch.ones(1, 4, dtype=torch.bool)
-    # best raised value is 1 + 0.8 of another pair, the teacher's is 0
-    assert margin(values, legal, alike, 0.8).item() == pytest.approx(1.8)
-    values[0, 1, 0] = 2.0
-    assert margin(values, legal, alike, 0.8).item() == pytest.approx(0.0)
-
-
 def test_imitation_fades_as_the_student_catches_up() -> None:
     assert [gate(s, 200.0) for s in (None, 0.0, 50.0, 200.0, 500.0)] == [1, 1, 0.75, 0, 0]
     held = [gate(s, 200.0, floor=0.7) for s in (None, 50.0, 100.0, 200.0)]
@@ -182,23 +165,19 @@ def test_imitation_fades_as_the_student_catches_up() -> None:
 # --- accumulation -------------------------------------------------------------------------------
 
 
-def gradient(parts: list[int], precision: str = "float32") -> tuple[nn.Linear, Accumulator, bool]:
+def gradient(parts: list[int]) -> tuple[nn.Linear, Stepping, bool]:
     """One update of the same ten rows, cut into micro-batches of the given sizes."""
     torch.manual_seed(0)
     layer = nn.Linear(3, 1)
     rows, wanted = torch.randn(10, 3), torch.randn(10)
-    optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
-    accumulator = Accumulator(optimizer, {"all": layer.parameters()}, 0.5, precision, CPU)
-    accumulator.begin()
-    first = 0
+    stepping = Stepping(layer, torch.optim.SGD(layer.parameters(), lr=0.1), 0.5, "float32")
+    losses, first = [], 0
     for size in parts:
         piece = slice(first, first + size)
-        with accumulator.autocast():
-            predicted = layer(rows[piece]).squeeze(1)
-        loss = (predicted.float() - wanted[piece]).square().mean()
-        accumulator.backward(loss, size / 10)
+        errors = layer(rows[piece]).squeeze(1) - wanted[piece]
+        losses.append((errors.square().mean(), size / 10))
         first += size
-    return layer, accumulator, accumulator.finish()
+    return layer, stepping, stepping.update(*losses)
 
 
 def test_a_partial_last_micro_batch_counts_by_its_size() -> None:
@@ -211,12 +190,12 @@ def test_a_partial_last_micro_batch_counts_by_its_size() -> None:
 
 
 def test_the_norm_is_that_before_clipping_and_the_step_is_clipped() -> None:
-    layer, accumulator, _ = gradient([10])
+    layer, stepping, _ = gradient([10])
     torch.manual_seed(0)
     before = nn.Linear(3, 1)
     moved = torch.cat([(a - b).flatten() for a, b in zip(
         before.parameters(), layer.parameters(), strict=True)])  # fmt: skip
-    assert accumulator.grad_norm.item() > 0.5
+    assert stepping.norm.item() > 0.5
     assert moved.norm().item() == pytest.approx(0.1 * 0.5, rel=1e-3)
 
 
@@ -225,19 +204,15 @@ def test_an_infinite_gradient_skips_the_step_and_is_counted(precision: str) -> N
     layer = nn.Linear(2, 1)
     before = copy.deepcopy(layer.state_dict())
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1)
-    accumulator = Accumulator(optimizer, {"all": layer.parameters()}, 10.0, precision, CPU)
-    scale = accumulator.scaler.get_scale()
-    accumulator.begin()
-    accumulator.backward(layer(torch.ones(1, 2)).sum() * float("inf"), 1.0)
-    assert not accumulator.finish()
-    assert accumulator.skipped == 1
+    stepping = Stepping(layer, optimizer, 10.0, precision)
+    scale = stepping.precision.scaler.get_scale()
+    assert not stepping.update((layer(torch.ones(1, 2)).sum() * float("inf"), 1.0))
+    assert stepping.precision.skipped == 1
     for name, value in layer.state_dict().items():
         assert torch.equal(value, before[name])
     if precision == "float16":
-        assert accumulator.scaler.get_scale() == scale / 2
-    accumulator.begin()
-    accumulator.backward(layer(torch.ones(1, 2)).sum(), 1.0)
-    assert accumulator.finish()
+        assert stepping.precision.scaler.get_scale() == scale / 2
+    assert stepping.update((layer(torch.ones(1, 2)).sum(), 1.0))
     assert not torch.equal(layer.weight, before["weight"])
 
 
@@ -248,7 +223,7 @@ def test_a_skipped_update_moves_no_follower() -> None:
     batch = batch._replace(weights=np.full(4, np.inf, np.float32))
     average = copy.deepcopy(learner.followers.average.state_dict())
     learner.update(batch, 1e-3, 0.0)
-    assert (learner.updates, learner.accumulator.skipped) == (0, 1)
+    assert (learner.updates, learner.precision.skipped) == (0, 1)
     for name, value in learner.followers.average.state_dict().items():
         assert torch.equal(value, average[name])
 
@@ -261,12 +236,17 @@ def test_micro_batches_give_the_same_update() -> None:
         learner = Learner(Layout(3), config, CPU)
         batch = make_batch(8, Layout(3))._replace(labelled=np.ones(8, np.bool_))
         errors = learner.update(batch, 1e-3, 1.0)
-        states.append((errors, learner.accumulator.grad_norm))
+        states.append((errors, learner.grad_norm))
     np.testing.assert_allclose(states[0][0], states[1][0], rtol=1e-5)
     torch.testing.assert_close(states[0][1], states[1][1])
 
 
 # --- followers and schedules --------------------------------------------------------------------
+
+
+def move(followers: Followers[nn.Linear], update: int) -> None:
+    followers.move_average(followers.average_share(update))
+    followers.move_target(update)
 
 
 def test_target_is_copied_on_time_and_the_average_trails() -> None:
@@ -277,7 +257,7 @@ def test_target_is_copied_on_time_and_the_average_trails() -> None:
     for update in range(1, 7):
         with torch.no_grad():
             online.weight.fill_(float(update))
-        followers.update(update)
+        move(followers, update)
         decay = min(0.5, (1 + update) / (10 + update))
         expected = decay * expected + (1 - decay) * update
         assert followers.average.weight.item() == pytest.approx(expected)
@@ -291,7 +271,7 @@ def test_soft_updates_take_a_share() -> None:
     start = online.weight.item()
     with torch.no_grad():
         online.weight.fill_(2.0)
-    followers.update(1)
+    move(followers, 1)
     assert followers.target.weight.item() == pytest.approx(0.75 * start + 0.25 * 2.0)
 
 
@@ -354,7 +334,7 @@ def test_metrics_of_an_update_equal_a_calculation_by_hand() -> None:
             best = following[i, :legal].max().item()
             targets.append(batch.returns[i] + batch.discounts[i] * best)
     clamped = np.clip(targets, -0.8, 0.8)
-    each = np.array([huber(tensor(p), tensor(c)).item() for p, c in zip(
+    each = np.array([huber_loss(tensor(p), tensor(c)).item() for p, c in zip(
         predicted, clamped, strict=True)])  # fmt: skip
     np.testing.assert_allclose(errors, np.abs(np.array(predicted) - clamped), rtol=1e-4, atol=1e-6)
     assert figures["loss"] == pytest.approx(each.mean(), rel=1e-4)
@@ -375,7 +355,7 @@ def test_metrics_of_an_update_equal_a_calculation_by_hand() -> None:
     assert figures["target_clip_low_share"] == pytest.approx(below / 12)
     assert figures["target_clip_high_share"] == pytest.approx((hits - below) / 12)
     assert figures["effective_n"] == pytest.approx(batch.horizons.mean())
-    assert figures["grad_norm"] == pytest.approx(learner.accumulator.grad_norm.item())
+    assert figures["grad_norm"] == pytest.approx(learner.grad_norm.item())
     assert figures["grad_norm"] > 0
     parts = [figures[f"grad_norm_{part}"] for part in ("encoder", "value", "spinner")]
     assert min(parts) > 0
@@ -455,9 +435,3 @@ def test_proposals_do_not_shape_the_encoding() -> None:
     proposals.sum().backward()  # type: ignore[no-untyped-call]
     assert all(p.grad is None for p in network.encoder.parameters())
     assert network.spinner_head.weight.grad is not None
-
-
-def test_value_at_picks_the_pair() -> None:
-    values = torch.arange(24.0).reshape(2, 4, 3)
-    got = value_at(values, torch.tensor([0, 3]), tensor(-1.0, 1.0))
-    torch.testing.assert_close(got, tensor(0.0, 23.0))

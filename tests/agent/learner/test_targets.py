@@ -1,4 +1,4 @@
-"""Targets as settings change them: retrace, Munchausen, double-Q, rescaling, clamp."""
+"""Targets as settings change them: retrace, double-Q, clamp."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from hybrid_bandit import LAYOUT, random_batch
 from replay_rows import FEATURES, make_rows
 
-from tempest_agent.agent.inference.greedy import value_at
+from tempest_agent.agent.inference.greedy import features
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.learner.retrace import (
     held_actions,
@@ -20,9 +20,10 @@ from tempest_agent.agent.learner.retrace import (
     trace_weights,
 )
 from tempest_agent.agent.networks.interpolation import nearest_knot
-from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION, ReplayBuffer
+from tempest_agent.agent.networks.layout import Layout
+from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replay.make_replay import make_replay
+from tempest_agent.agent.replay.rows import AGENT, EXPERT, EXPLORATION
 from tempest_agent.config import ExplorationConfig, load_config
 
 CPU = torch.device("cpu")
@@ -159,7 +160,7 @@ def test_retrace_from_the_replay_equals_a_slow_walk() -> None:
     batch = buffer.sample(60)
     assert batch.path is not None
     assert held_actions(*map(torch.from_numpy, (batch.path.driver, batch.path.spin))).any()
-    target = learner.bootstrap(batch)
+    target = learner.targets(batch, learner.target_clip)
     for i in range(60):
         value, effective = slow_retrace(buffer, learner, batch, i)
         assert target.raw[i].item() == pytest.approx(value, rel=1e-3, abs=1e-4)
@@ -184,70 +185,9 @@ def test_retrace_with_full_traces_is_the_plain_return() -> None:
     assert effective.tolist() == [3.0, 2.0]
 
 
-def slow_munchausen(buffer, learner, batch, i):  # type: ignore[no-untyped-def]
-    """The operator of Vieillard et al. applied once per decision, from the last to the first.
-
-    q(s, a) = r + alpha clip(tau ln pi(a|s)) + gamma sum over a' of pi(a'|s') (q(s', a')
-    - tau ln pi(a'|s')), where in the states between what was done is a sample of pi.
-    """
-    setting, tau = learner.learner, learner.learner.munchausen_temperature
-    flags, spins, buttons, rewards = (
-        column.reshape(-1) for column in (buffer.flags, buffer.spin, buffer.buttons, buffer.reward)
-    )
-
-    def policy_of(codes, zap):  # type: ignore[no-untyped-def]
-        with torch.no_grad():
-            out = learner.followers.target(torch.from_numpy(codes[None]).float() / 127).values
-        values = out[0].double().numpy()
-        own = values[: 4 if zap else 2]
-        powers = np.exp((own - own.max()) / tau)
-        pi = powers / powers.sum()
-        sure = pi > 0
-        entropy = -tau * float((pi[sure] * np.log(pi[sure])).sum())
-        partition = float(own.max() + tau * np.log(powers.sum()))
-        return values, entropy, float((pi * own).sum()), partition
-
-    worth = 0.0
-    if batch.discounts[i] > 0:
-        _, entropy, mean, _ = policy_of(batch.next_codes[i], bool(batch.next_zap_legal[i]))
-        worth = mean + entropy
-    for k in reversed(range(int(batch.horizons[i]))):
-        at = (int(batch.rows[i]) + k * buffer.num_envs) % flags.size
-        codes = buffer.codes.reshape(-1, FEATURES)[at]
-        values, entropy, _, partition = policy_of(codes, bool(flags[at] & 8))
-        place = (spins[at] / 31 + 1) * 0.5 * (values.shape[1] - 1)
-        own = float(np.interp(place, np.arange(values.shape[1]), values[buttons[at]]))
-        bonus = min(0.0, max(setting.munchausen_floor, own - partition))
-        worth = rewards[at] + setting.munchausen * bonus + setting.gamma * worth
-        if k > 0:
-            worth += entropy
-    return worth
-
-
-@pytest.mark.parametrize("n_steps", [1, 4])
-def test_munchausen_targets_equal_a_slow_loop(n_steps: int) -> None:
-    games, random = 3, np.random.default_rng(4)
-    learner = learner_of(
-        "learner.munchausen=0.9", "learner.munchausen_temperature=0.5", "learner.gamma=0.8",
-        layout=Layout(FEATURES),
-    )  # fmt: skip
-    buffer = ReplayBuffer(games * 12, games, FEATURES, n_steps=n_steps, gamma=0.8, paths=True)
-    for t in range(20):
-        buffer.add(make_rows(t, games, random))
-    batch = buffer.sample(60)
-    expected = [slow_munchausen(buffer, learner, batch, i) for i in range(60)]
-    got = learner.bootstrap(batch).raw.numpy()
-    np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
-    if n_steps == 1:
-        # A return of one decision needs no path.
-        alone = learner.bootstrap(batch._replace(path=None)).raw.numpy()
-        np.testing.assert_allclose(alone, got, rtol=1e-6)
-
-
 @pytest.mark.parametrize(
     ("setting", "delivered"),
     [
-        ("learner.munchausen=0.9", True),
         ("learner.trace=retrace", True),
         ("learner.trace=cut", False),
     ],
@@ -273,41 +213,27 @@ def test_decisions_on_the_way_are_delivered_to_who_needs_them(
 def test_who_chooses_the_bootstrap(double_q: bool) -> None:
     learner = learner_of(f"learner.double_q={str(double_q).lower()}")
     batch = random_batch(np.random.default_rng(0), 50)
-    observation = learner.bootstrap.observation(batch.next_codes)
+    observation = features(batch.next_codes, LAYOUT, CPU)
     with torch.no_grad():
         online = learner.online(observation).values.flatten(1)
         target = learner.followers.target(observation).values.flatten(1)
     chooser = online if double_q else target
     best = target.gather(1, chooser.argmax(dim=1, keepdim=True)).squeeze(1).numpy()
     expected = batch.returns + batch.discounts * best
-    np.testing.assert_allclose(learner.bootstrap(batch).raw.numpy(), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        learner.targets(batch, learner.target_clip).raw.numpy(), expected, rtol=1e-4, atol=1e-5
+    )
     assert (online.argmax(1) != target.argmax(1)).any()
 
 
-@pytest.mark.parametrize("loss", ["huber", "c51", "hl_gauss", "iqn"])
-@pytest.mark.parametrize("rescaling", ["none", "sqrt", "symlog"])
-def test_targets_are_clamped_and_counted_at_both_ends(loss: str, rescaling: str) -> None:
-    learner = learner_of(
-        f"learner.loss={loss}", f"learner.value_rescaling={rescaling}", "learner.target_clip=3"
-    )
+@pytest.mark.parametrize("loss", ["huber", "c51", "iqn"])
+def test_targets_are_clamped_and_counted_at_both_ends(loss: str) -> None:
+    learner = learner_of(f"learner.loss={loss}", "learner.target_clip=3")
     batch = random_batch(np.random.default_rng(0), 8)._replace(
         returns=np.array([9, -9, 0, 0, -4, 2, 1, 0], np.float32), discounts=np.zeros(8, np.float32)
     )
-    target = learner.bootstrap(batch)
+    target = learner.targets(batch, learner.target_clip)
     torch.testing.assert_close(target.raw, torch.from_numpy(batch.returns))
     assert target.above.tolist() == pytest.approx([1, 0, 0, 0, 0, 0, 0, 0])
     assert target.below.tolist() == pytest.approx([0, 1, 0, 0, 1, 0, 0, 0])
-    scale = {"none": 3.0, "sqrt": 1.03, "symlog": np.log(4)}[rescaling]
-    assert target.points.abs().max().item() == pytest.approx(scale, rel=1e-5)
-
-
-def test_values_of_a_rescaled_network_are_reported_in_units_of_reward() -> None:
-    learner = learner_of("learner.value_rescaling=symlog")
-    batch = random_batch(np.random.default_rng(0), 16)
-    with torch.no_grad():
-        heads = learner.online(learner.bootstrap.observation(batch.codes))
-        pair = torch.from_numpy(batch.buttons).long()
-        seen = value_at(heads.values, pair, torch.from_numpy(batch.spin) / 31)
-    learner.update(batch, 1e-3, 0.0)
-    expected = (seen.sign() * torch.expm1(seen.abs())).mean().item()
-    assert learner.metrics.read()["q_mean"] == pytest.approx(expected, rel=1e-4)
+    assert target.points.abs().max().item() == pytest.approx(3.0, rel=1e-5)

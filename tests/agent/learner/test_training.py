@@ -59,7 +59,6 @@ def test_a_teacher_is_copied_before_values_are_known(tmp_path: Path, spinner_hea
 @pytest.mark.parametrize(
     "override",
     [
-        "learner.imitation=margin",
         "replay.prioritised=true",
         "learner.gradient_accumulation_steps=3",
         "learner.loss=squared",

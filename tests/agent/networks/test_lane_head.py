@@ -8,7 +8,7 @@ import torch
 
 from tempest_agent.agent.checkpoints.policy import Policy
 from tempest_agent.agent.games.tempest_games import POSITION_FEATURE, TEMPEST_LAYOUT
-from tempest_agent.agent.inference.deterministic_network import ExactNetwork
+from tempest_agent.agent.inference.deterministic_network import DeterministicNetwork
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.lane_head import (
     HALVES,
@@ -19,7 +19,8 @@ from tempest_agent.agent.networks.lane_head import (
     landing_weights,
     place_in_lane,
 )
-from tempest_agent.agent.networks.q_network import Layout, QNetwork
+from tempest_agent.agent.networks.layout import Layout
+from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.config import Config, ConfigError, load_config
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.engine.settings import GameSettings
@@ -113,7 +114,7 @@ def test_exact_play_is_that_of_the_network() -> None:
         network.lane_head.nodes.weight.mul_(30)  # type: ignore[union-attr]
     batch = games([1, 9, 20, 40, 65], count=200)
     legal = np.arange(200) % 2 == 0
-    spin, buttons = ExactNetwork(network).act(batch.codes, legal)
+    spin, buttons = DeterministicNetwork(network).act(batch.codes, legal)
     with torch.no_grad():
         values = network(torch.from_numpy(batch.codes).float() / 127).values.numpy()
     values[~legal, 2:] = -np.inf
@@ -152,7 +153,7 @@ def test_updates_move_all_its_parts_and_the_followers(tmp_path) -> None:  # type
 
 @pytest.mark.parametrize(
     "change", ["network.encoder=mlp", "network.spinner_knots=9", "learner.loss=c51",
-               "network.dueling=false", "network.spinner_head=regression", "network.noisy=true"]
+               "network.dueling=false", "network.spinner_head=regression"]
 )  # fmt: skip
 def test_what_it_does_not_go_with_is_said(change: str) -> None:
     with pytest.raises(ConfigError, match=r"network\.value_head=lanes"):

@@ -10,14 +10,17 @@ import torch
 from hybrid_bandit import LAYOUT, random_batch
 
 from tempest_agent.agent.curriculum.schedules import Ramp, Schedules
-from tempest_agent.agent.inference.deterministic_network import ExactNetwork
+from tempest_agent.agent.inference.deterministic_network import DeterministicNetwork
 from tempest_agent.agent.inference.greedy import choose
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.actions import pair_mask, to_counts
+from tempest_agent.agent.networks.encoders import LanesEncoder
 from tempest_agent.agent.networks.interpolation import interpolate
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.networks.network_size import size_of
-from tempest_agent.agent.networks.q_network import LANES, LanesEncoder, Layout, QNetwork
+from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.config import LearnerConfig, NetworkConfig, load_config
+from tempest_agent.envs.machine.memory import LANES
 
 LANES_LAYOUT = Layout(LANES * 4 + 3, lane_features=4, lane_exists=0)
 
@@ -67,19 +70,12 @@ def test_size_of_a_network_by_hand() -> None:
     assert size_of(QNetwork(LANES_LAYOUT, NetworkConfig(encoder="lanes")), 67).flops > 10_000
 
 
-def test_to_ask_for_the_size_uses_up_no_random_numbers() -> None:
-    network = QNetwork(Layout(10), NetworkConfig(hidden=(8,), noisy=True))
-    before = torch.get_rng_state()
-    size_of(network, 10)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 @pytest.mark.parametrize(
     ("settings", "learner"),
     [
         (NetworkConfig(hidden=(8,)), LearnerConfig(loss="c51", value_bins=11)),
-        (NetworkConfig(hidden=(8,), noisy=True), LearnerConfig(loss="iqn")),
-        (NetworkConfig(hidden=(8,), layer_norm=False), LearnerConfig(loss="hl_gauss")),
+        (NetworkConfig(hidden=(8,)), LearnerConfig(loss="iqn")),
+        (NetworkConfig(hidden=(8,), layer_norm=False), LearnerConfig(loss="c51")),
         (NetworkConfig(encoder="lanes", hidden=(8,)), LearnerConfig(loss="iqn")),
     ],
 )
@@ -153,7 +149,7 @@ def test_the_exact_player_knows_parabolas_and_plain_layers(overrides: dict, knot
         network.spinner_head.weight.mul_(20)
     codes = np.random.default_rng(0).integers(-127, 128, (400, 50)).astype(np.int8)
     legal = np.arange(400) % 2 == 0
-    spin, buttons = ExactNetwork(network).act(codes, legal)
+    spin, buttons = DeterministicNetwork(network).act(codes, legal)
     with torch.no_grad():
         answer = network(torch.from_numpy(codes).float() / 127)
     choice = choose(network, answer, pair_mask(torch.from_numpy(legal)))

@@ -9,14 +9,9 @@ import pytest
 from numpy.typing import NDArray
 from replay_rows import FEATURES, check_against_reference, make_rows
 
-from tempest_agent.agent.replay.buffer import (
-    AGENT,
-    EXPERT,
-    EXPLORATION,
-    ReplayBuffer,
-    Rows,
-    check_memory,
-)
+from tempest_agent.agent.replay.buffer import ReplayBuffer
+from tempest_agent.agent.replay.ring import check_memory
+from tempest_agent.agent.replay.rows import AGENT, EXPERT, EXPLORATION, Rows
 from tempest_agent.errors import UserError
 
 
@@ -104,7 +99,7 @@ def test_death_on_the_last_allowed_decision_is_a_termination() -> None:
     for row in episode("terminated truncated"):
         buffer.add(row)
     assert sampled_by_row(buffer)[5][:2] == (1, 0.0)
-    assert not buffer.aside
+    assert not buffer.final_observations
 
 
 def test_games_that_are_left_do_not_reach_into_the_next() -> None:
@@ -139,9 +134,9 @@ def test_observations_kept_aside_go_with_their_rows() -> None:
     buffer = ReplayBuffer(4 * 8, 4, FEATURES, n_steps=2, gamma=0.9)
     for t in range(100):
         buffer.add(make_rows(t, 4, random, ends=0.3))
-        assert len(buffer.aside) <= 32
+        assert len(buffer.final_observations) <= 32
         flags = buffer.flags.reshape(-1)
-        assert all((flags[row] & 3) == 2 for row in buffer.aside)
+        assert all((flags[row] & 3) == 2 for row in buffer.final_observations)
 
 
 @pytest.mark.parametrize("prioritised", [False, True])
@@ -204,7 +199,7 @@ def test_an_empty_buffer_cannot_be_sampled() -> None:
         buffer.sample(1)
 
 
-# --- priorities, boosts, shares -----------------------------------------------------------------
+# --- priorities ---------------------------------------------------------------------------------
 
 
 def filled(steps: int, games: int = 8, ends: float = 0.1, **settings: Any) -> ReplayBuffer:
@@ -220,7 +215,7 @@ def test_one_row_comes_from_each_slice_of_the_priorities() -> None:
     buffer = filled(40, prioritised=True)
     count = len(buffer)
     assert sorted(buffer.sample(count).rows.tolist()) == sorted(
-        np.flatnonzero(buffer.tree.priorities > 0).tolist()  # type: ignore[union-attr]
+        np.flatnonzero(buffer.priorities.values > 0).tolist()  # type: ignore[union-attr]
     )
 
 
@@ -229,81 +224,24 @@ def test_a_new_row_has_the_largest_priority_seen() -> None:
     buffer.update_priorities(buffer.sample(4).rows, np.array([7.0, 1.0, 0.5, 0.1]))
     buffer.add(make_rows(20, 8, np.random.default_rng(1)))
     new = 19 * 8 + np.arange(8)
-    tree = buffer.tree
+    tree = buffer.priorities
     assert tree is not None
-    np.testing.assert_allclose(tree.priorities[new], 7.001)
-    np.testing.assert_array_equal(tree.priorities[20 * 8 : 21 * 8], 0.0)
+    np.testing.assert_allclose(tree.values[new], 7.001)
+    np.testing.assert_array_equal(tree.values[20 * 8 : 21 * 8], 0.0)
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.4, 1.0])
 def test_importance_weights_by_hand(beta: float) -> None:
     buffer = filled(30, prioritised=True, priority_exponent=1.0)
-    tree = buffer.tree
+    tree = buffer.priorities
     assert tree is not None
-    everything = np.flatnonzero(tree.priorities > 0)
+    everything = np.flatnonzero(tree.values > 0)
     errors = np.random.default_rng(2).uniform(0.1, 5, everything.size)
     buffer.update_priorities(everything, errors)
     batch = buffer.sample(64, importance=beta)
-    chance = tree.priorities[batch.rows] / tree.priorities.sum()
+    chance = tree.values[batch.rows] / tree.values.sum()
     raw = (1.0 / (len(buffer) * chance)) ** beta
     np.testing.assert_allclose(batch.weights, raw / raw.max(), rtol=1e-5)
-
-
-def test_decisions_before_a_death_are_boosted_and_no_others() -> None:
-    random = np.random.default_rng(0)
-    buffer = ReplayBuffer(
-        30, 1, FEATURES, n_steps=2, gamma=0.9, prioritised=True, priority_exponent=1.0,
-        death_boost=4.0, death_window=3,
-    )  # fmt: skip
-    ends = {4: "truncated", 6: "terminated", 14: "terminated"}
-    for t in range(20):
-        rows = make_rows(t, 1, random, ends=0.0)
-        if t in ends:
-            rows = rows._replace(**{ends[t]: np.array([True])})
-        buffer.add(rows)
-    tree = buffer.tree
-    assert tree is not None
-    # Rows 5 and 6 led to the first death (4 ended another game), 12 to 14 to the second.
-    boosted = {5, 6, 12, 13, 14}
-    expected = [4.0 if t in boosted else 1.0 for t in range(19)]
-    np.testing.assert_allclose(tree.priorities[:19], expected)
-    buffer.update_priorities(np.arange(19), np.full(19, 0.5))
-    np.testing.assert_allclose(tree.priorities[:19], 0.501 * np.array(expected))
-    for t in range(20, 60):
-        buffer.add(make_rows(t, 1, random, ends=0.0))
-    assert not (buffer.flags & 128).any()
-
-
-@pytest.mark.parametrize("prioritised", [False, True])
-@pytest.mark.parametrize("share", [0.25, 0.6])
-def test_the_teachers_rows_are_a_set_share_at_least(prioritised: bool, share: float) -> None:
-    random = np.random.default_rng(0)
-    buffer = ReplayBuffer(
-        8 * 40, 8, FEATURES, n_steps=3, gamma=0.9, prioritised=prioritised, expert_share=share
-    )
-    history: list[Rows] = []
-    for t in range(60):
-        rows = make_rows(t, 8, random)
-        rare = np.where(random.random(8) < 0.05, EXPERT, AGENT).astype(np.uint8)
-        history.append(rows._replace(driver=rare))
-        buffer.add(history[-1])
-    seen: set[int] = set()
-    for _ in range(30):
-        batch = buffer.sample(40, importance=0.5)
-        experts = batch.driver == EXPERT
-        assert experts.sum() >= share * 40
-        seen |= set(batch.rows[experts].tolist())
-        assert (batch.weights <= 1).all()
-    check_against_reference(buffer, history, batch)
-    everything = np.flatnonzero((buffer.flags.reshape(-1) >> 4) & 3 == EXPERT)
-    newest = (buffer.position - 1) % buffer.length
-    assert seen == {int(row) for row in everything if row // 8 != newest}
-
-
-def test_a_buffer_without_teachers_rows_samples_what_it_has() -> None:
-    buffer = filled(20, expert_share=0.5)
-    buffer.flags &= 0b11001111
-    assert (buffer.sample(16).driver == AGENT).all()
 
 
 def test_ages_count_decisions_of_all_games() -> None:

@@ -11,11 +11,12 @@ import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
 from replay_rows import FEATURES, check_against_reference, make_rows
 
-from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.replay.buffer import Batch, ReplayBuffer, Rows
+from tempest_agent.agent.networks.layout import Layout
+from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replay.device_buffer import DeviceReplay
-from tempest_agent.agent.replay.device_priorities import DeviceTree
+from tempest_agent.agent.replay.device_priorities import DevicePriorities
 from tempest_agent.agent.replay.make_replay import lives_on_device
+from tempest_agent.agent.replay.rows import Batch, Rows
 from tempest_agent.config import load_config
 from tempest_agent.training.trainer import Trainer
 
@@ -64,8 +65,7 @@ def assert_equal(host: Batch, device: Batch) -> None:
 @pytest.mark.parametrize("n_steps", [1, 4])
 def test_equal_draws_give_equal_batches(trace: str, prioritised: bool, n_steps: int) -> None:
     """From the first decision, around the ring three times, with games begun anew in between."""
-    boost = {"death_boost": 3.0, "death_window": 4} if prioritised else {}
-    host, device = pair(trace=trace, prioritised=prioritised, n_steps=n_steps, **boost)
+    host, device = pair(trace=trace, prioritised=prioritised, n_steps=n_steps)
     random, history = np.random.default_rng(1), list[Rows]()
     for t in range(55):
         history.append(make_rows(t, GAMES, random))
@@ -97,7 +97,7 @@ def test_equal_draws_give_equal_batches(trace: str, prioritised: bool, n_steps: 
                 device.ages(batch.rows), host.ages(np.asarray(batch.rows))
             )
     if prioritised:
-        np.testing.assert_allclose(device.tree.numpy(), host.tree.numpy(), rtol=1e-12)
+        np.testing.assert_allclose(device.priorities.numpy(), host.priorities.numpy(), rtol=1e-12)
 
 
 def test_room_for_truncated_games_is_used_again() -> None:
@@ -105,27 +105,10 @@ def test_room_for_truncated_games_is_used_again() -> None:
     random = np.random.default_rng(0)
     for t in range(200):
         device.add(make_rows(t, GAMES, random, ends=0.5))
-        assert device._places.keys() == device.aside.keys()
+        assert device._places.keys() == device.final_observations.keys()
         places = list(device._places.values())
         assert len(set(places)) == len(places)
-    assert len(device._aside_zap) == 64
-
-
-def test_the_teachers_rows_are_their_share() -> None:
-    _, device = pair(expert_share=0.5)
-    random = np.random.default_rng(0)
-    for t in range(17):
-        rows = make_rows(t, GAMES, random)
-        device.add(rows._replace(driver=np.array([2, 0, 1], np.uint8)))
-    shares, seen = [], set()
-    for _ in range(50):
-        batch = device.sample(40)
-        shares.append(float((batch.driver == 2).float().mean()))
-        seen |= set(np.asarray(batch.rows).tolist())
-        np.testing.assert_array_equal(batch.weights, np.ones(40))
-    assert min(shares) >= 0.5
-    assert np.mean(shares) < 0.55
-    assert len(seen) == len(device)
+    assert len(device._final_zap) == 64
 
 
 @pytest.mark.parametrize("back", [False, True])
@@ -140,7 +123,7 @@ def test_a_snapshot_goes_into_either_kind(back: bool) -> None:
 
 
 def test_rows_without_priority_are_never_drawn() -> None:
-    tree = DeviceTree(100, CPU)
+    tree = DevicePriorities(100, CPU)
     tree.set(np.array([3, 50, 98]), np.array([1.0, 2.0, 1.0]))
     rows = tree.sample(4000, np.random.default_rng(0))
     counts = torch.bincount(rows, minlength=100)

@@ -28,7 +28,7 @@ def test_rows_are_those_of_the_cumulative_sum(size: int) -> None:
         values[rows] = new
     values[0] = 5.0
     tree.set(np.array([0]), np.array([5.0]))
-    np.testing.assert_array_equal(tree.priorities, values)
+    np.testing.assert_array_equal(tree.values, values)
     assert tree.total == values.sum()
     count = 333
     masses = (np.arange(count) + 0.5) * (values.sum() / count)

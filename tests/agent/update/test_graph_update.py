@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,15 +13,24 @@ from torch import Tensor
 
 from tempest_agent.agent.learner import learner as learner_module
 from tempest_agent.agent.learner.learner import Learner
-from tempest_agent.agent.networks.q_network import Layout
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.replay.device_buffer import DeviceReplay
 from tempest_agent.agent.replay.rows import Rows
-from tempest_agent.agent.update.graph_update import WholeUpdate
-from tempest_agent.agent.update.update import PlainUpdate
+from tempest_agent.agent.update.graph_update import GraphUpdate
 from tempest_agent.config import Config, load_config
 
 CPU = torch.device("cpu")
 FEATURES, GAMES, RATE = 13, 10, 1e-2
+
+
+class PlainUpdate(NamedTuple):
+    """What ``make_update`` gives without a GPU."""
+
+    learner: Learner
+    replay: DeviceReplay
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.learner.draw_and_update(self.replay, *arguments, **named)
 
 
 def uncompiled(function: Callable[..., Any], **_settings: Any) -> Callable[..., Any]:
@@ -87,7 +96,7 @@ def new_learner(config: Config, whole: bool, monkeypatch: pytest.MonkeyPatch) ->
             patch.setattr(torch, "compile", uncompiled)
             compiled = settings_with_compile(config)
             learner = Learner(Layout(FEATURES), compiled, CPU)
-    learner.accumulator.lagged = True
+    learner.precision.lagged = True
     return learner
 
 
@@ -97,10 +106,10 @@ def settings_with_compile(config: Config) -> Config:
 
 def both(
     monkeypatch: pytest.MonkeyPatch, *changes: str, compiler: Callable[..., Any] = uncompiled
-) -> tuple[PlainUpdate, WholeUpdate]:
+) -> tuple[PlainUpdate, GraphUpdate]:
     config = settings(*changes)
     plain = PlainUpdate(new_learner(config, False, monkeypatch), filled(config))
-    whole = WholeUpdate(new_learner(config, True, monkeypatch), filled(config), compiler=compiler)
+    whole = GraphUpdate(new_learner(config, True, monkeypatch), filled(config), compiler=compiler)
     return plain, whole
 
 
@@ -121,7 +130,7 @@ def assert_same(plain: Learner, whole: Learner) -> None:
         torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-5)
 
 
-def play(update: PlainUpdate | WholeUpdate, number: int, imitation: float = 0.5) -> list[Tensor]:
+def play(update: PlainUpdate | GraphUpdate, number: int, imitation: float = 0.5) -> list[Tensor]:
     errors = []
     for i in range(number):
         rows, error = update(35, 0.5, RATE / (i + 1), imitation)
@@ -135,8 +144,8 @@ def play(update: PlainUpdate | WholeUpdate, number: int, imitation: float = 0.5)
     [
         (),
         ("learner.loss=c51",),
-        ("learner.loss=hl_gauss", "learner.munchausen=0.9", "replay.prioritised=true"),
-        ("learner.imitation=margin", "network.spinner_head=knots"),
+        ("learner.loss=squared", "replay.prioritised=true"),
+        ("network.spinner_head=knots",),
         ("network.dueling=false", "learner.target_update_interval=2"),
     ],
 )
@@ -195,10 +204,10 @@ def test_a_gradient_that_is_not_finite_changes_nothing(monkeypatch: pytest.Monke
     whole.replay._small["reward"].copy_(reward)
     whole(35, 0.5, RATE, 0.5)
     learner.settle()
-    assert (learner.updates, learner.accumulator.skipped) == (3, 1)
+    assert (learner.updates, learner.precision.skipped) == (3, 1)
     assert all(torch.isfinite(value).all() for value in learner.online.state_dict().values())
 
 
 def test_it_is_not_for_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     _, whole = both(monkeypatch)
-    assert WholeUpdate.of(whole.learner, whole.replay) is None
+    assert GraphUpdate.of(whole.learner, whole.replay) is None

@@ -1,4 +1,4 @@
-"""What is done in one pass for plain values on a CPU against the single operations, bit for bit."""
+"""The gradient without autograd against the single operations, bit for bit."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from tempest_agent.agent.inference.greedy import Choice, choose
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.learner.metrics import HELD, Metrics
-from tempest_agent.agent.networks import plain
-from tempest_agent.agent.networks.q_network import Heads, Layout
+from tempest_agent.agent.networks import plain_gradient
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.bench.learner import random_batch
 from tempest_agent.config import load_config
 
@@ -69,11 +68,10 @@ def trained(rows: int, *overrides: str) -> list[Any]:
         (),
         ("network.dueling=false",),
         ("network.spinner_head=knots", "learner.loss=squared"),
-        ("learner.double_q=false", "network.spinner_knots=2", "learner.value_rescaling=symlog"),
+        ("learner.double_q=false", "network.spinner_knots=2"),
         ("learner.gradient_accumulation_steps=3", "learner.target_clip=0.2"),
         ("learner.max_grad_norm=0.01", "learner.target_update_interval=2"),
         ("network.layer_norm=false",),
-        ("network.noisy=true",),
     ],
     ids=str,
 )
@@ -82,7 +80,7 @@ def test_updates_are_those_of_the_single_operations(
     monkeypatch: pytest.MonkeyPatch, overrides: tuple[str, ...], rows: int
 ) -> None:
     at_once = trained(rows, *overrides)
-    monkeypatch.setattr(plain, "applies_to", lambda *_: False)
+    monkeypatch.setattr(plain_gradient, "applies_to", lambda *_: False)
     one_by_one = trained(rows, *overrides)
     for mine, theirs in zip(at_once[:-1], one_by_one[:-1], strict=True):
         np.testing.assert_array_equal(np.asarray(mine), np.asarray(theirs))
@@ -99,45 +97,22 @@ def test_the_gradient_is_found_without_a_graph_only_where_it_is_known(
         if hook:
             learner.online.value_head.register_forward_hook(lambda *_: None)
         calls: list[int] = []
-        backward = learner.accumulator.backward
+        backward = learner.precision.backward
         monkeypatch.setattr(
-            learner.accumulator, "backward", lambda *given: (calls.append(1), backward(*given))
+            learner.precision, "backward", lambda *given: (calls.append(1), backward(*given))
         )
         learner.update(batch, 1e-3, imitation)
         return bool(calls)
 
     assert not takes_graph()
-    assert not takes_graph("learner.munchausen=0.9")
     assert takes_graph(imitation=0.5)
     assert takes_graph(hook=True)
     for override in (
-        "network.noisy=true", "network.layer_norm=false", "learner.loss=c51", "learner.loss=iqn",
+        "network.layer_norm=false", "learner.loss=c51", "learner.loss=iqn",
         "network.spinner_interpolation=quadratic", "network.spinner_head=regression",
         "learner.precision=bfloat16",
     ):  # fmt: skip
         assert takes_graph(override), override
-    torch.set_num_threads(2)
-    assert takes_graph()
-
-
-def choices(heads: Heads, legal: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> list[Choice]:
-    network = learner_with().online
-    found = [choose(network, heads, legal)]
-    with monkeypatch.context() as patch:
-        patch.setattr(plain, "applies_to", lambda *_: False)
-        return [*found, choose(network, heads, legal)]
-
-
-def test_the_choice_among_equals_and_among_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(1)
-    values = torch.randn(64, 4, 9).round()
-    values[3, 1, 2] = values[4, 0, 0] = torch.nan
-    values[5] = -torch.inf
-    legal = torch.rand(64, 4) < 0.6
-    legal[:, 0] = True
-    legal[3, 1] = False
-    for pair in zip(*choices(Heads(values, torch.randn(64, 16)), legal, monkeypatch), strict=True):
-        torch.testing.assert_close(*pair, rtol=0, atol=0, equal_nan=True)
 
 
 def test_figures_do_not_depend_on_when_they_are_added_up() -> None:

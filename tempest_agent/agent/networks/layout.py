@@ -1,0 +1,46 @@
+"""The form of observations and actions, as the network and the replay see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, SPINNER_MAX
+from tempest_agent.envs.machine.memory import LANES
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The form of observations and actions.
+
+    The arcade's observation is flat: 16 equal lane blocks, then globals.  ``lane_exists`` is the
+    index, inside a lane's block, of the feature above 0 on real lanes.
+    """
+
+    num_features: int
+    lane_features: int = 0
+    lane_exists: int = 0
+    lane_position: int = -1
+    """Index of the feature that holds the player's position within its lane; -1 without one."""
+    num_pairs: int = BUTTON_PAIRS
+    """Values of the discrete action."""
+    counts: int = SPINNER_MAX
+    """Whole steps of the continuous action from its middle to either end, as it is stored."""
+    stored: str = "int8"
+    """Type in which an observation is stored: a whole number stands for itself divided by the
+    largest of its type."""
+    fire_and_zap: bool = True
+    """Whether the discrete action is fire + 2 * zap, with a zap that may be illegal."""
+
+    @property
+    def global_features(self) -> int:
+        return self.num_features - LANES * self.lane_features
+
+    @property
+    def unit(self) -> float:
+        """Factor from a stored number to its feature."""
+        return {"int8": 1.0 / 127.0, "uint8": 1.0 / 255.0}.get(self.stored, 1.0)
+
+    @property
+    def stored_counts(self) -> str:
+        """Type in which the continuous action is stored."""
+        return "int8" if self.counts <= 127 else "int16"
