@@ -14,7 +14,6 @@ from .schema_checks import (
     Check,
     MisfitError,
     any_number,
-    either,
     flag,
     list_of,
     name_like,
@@ -174,24 +173,8 @@ SIMPLE: dict[str, Check] = {
 """Entries whose check does not depend on the run."""
 
 
-def _start_levels(games: int) -> Check:
-    return record(
-        {
-            "unlocked": whole(0, 99),
-            "began_on": either(
-                tensor("int64 int32 int16 int8 uint8", games), list_of(whole(0, 99), games)
-            ),
-            "reached": list_of(flag),
-            **dict.fromkeys(
-                ("deaths", "decisions"), either(list_of(number(0)), tensor("float64", None))
-            ),
-        }
-    )
-
-
 def state_entries(games: int, layout: Layout) -> dict[str, Check]:
     """Return the checks of entries that each rank has; arrays of games have length ``games``."""
-    start_levels = _start_levels(games)
     numbers = tensor("bool int8 uint8 int16 uint16 int32 int64", games)
     drivers = record(
         {
@@ -218,8 +201,6 @@ def state_entries(games: int, layout: Layout) -> dict[str, Check]:
             "largest_reward": number(0),
             "counts": table_of(list_of(any_number)),
             "history": history,
-            "free_scores": list_of(any_number),
-            "finished_games": whole(),
             "actors": record(
                 {
                     "codes": codes,
@@ -244,9 +225,6 @@ def state_entries(games: int, layout: Layout) -> dict[str, Check]:
         "replay": optional(REPLAY),
         "teacher": record({}),
         "random": _RANDOM,
-        "start_levels": start_levels,
         "metrics": METRICS,
-        "curriculum": optional(
-            record({"share": share, "start_levels": start_levels, "alone_since": optional(whole())})
-        ),
+        "curriculum": optional(record({"share": share, "alone_since": optional(whole())})),
     }
