@@ -1,8 +1,8 @@
-"""ZIP archives (``.npz``, ``.pt``) of others: what they unpack to is known before it is read.
+"""Foreign ZIP archives (``.npz``, ``.pt``): their unpacked size is known before they are read.
 
-A small file may declare, or hide, far more than there is memory for.  So the sizes in the archive's
-directory are compared with what its kind of file can need, arrays with the sizes of their entries,
-and nothing is read beyond them.
+A small file may declare, or hide, more than memory holds.  So the sizes in the archive's directory
+are compared with what its kind of file can need, arrays with the sizes of their entries, and
+nothing is read beyond them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .messages import shown
 
 MOST_ENTRIES = 100_000
 DEFLATED = 1100
-"""No data deflate to less than about one part in so many."""
+"""Greatest compression ratio of deflate, about."""
 
 UNREADABLE = (OSError, EOFError, ValueError, LookupError, NotImplementedError, RuntimeError,
               zipfile.BadZipFile, zlib.error)  # fmt: skip
-"""What reading a damaged archive ends in, depending on which of its bytes are wrong."""
+"""Exceptions of reading a damaged archive, depending on the wrong bytes."""
 
 _KINDS = "biufU"
 """Numbers and text: ``dtype.kind`` of arrays that may be read."""
@@ -32,11 +32,11 @@ _PIECE = 1 << 20
 
 
 class ArchiveError(ValueError):
-    """An archive that is not read, for a reason in one line without the file's name."""
+    """An archive that is refused; the message is one line without the file's name."""
 
 
 def sizes(archive: zipfile.ZipFile, *, packed: bool = True) -> dict[str, int]:
-    """What each entry of ``archive`` unpacks to, in bytes, as its directory declares.
+    """Return what each entry of ``archive`` unpacks to, in bytes, as its directory declares.
 
     Args:
         archive: open for reading.
@@ -71,7 +71,7 @@ def sizes(archive: zipfile.ZipFile, *, packed: bool = True) -> dict[str, int]:
 def read_arrays(
     path: str | Path, largest: Mapping[str, int], together: int
 ) -> dict[str, NDArray[Any]]:
-    """The arrays of an ``.npz`` that ``largest`` names; others are passed over, unread.
+    """Return the arrays of an ``.npz`` that ``largest`` names; others are skipped.
 
     Args:
         path: of the file.
@@ -107,7 +107,7 @@ def _check_size(what: str, size: int, most: int) -> None:
 
 
 def _read_array(name: str, entry: IO[bytes], size: int) -> NDArray[Any]:
-    """An array as it was written by ``numpy.save``, if it is as large as its entry."""
+    """Return an array as it was written by ``numpy.save``, if it is as large as its entry."""
     version = np.lib.format.read_magic(entry)
     if version == (1, 0):
         shape, by_column, dtype = np.lib.format.read_array_header_1_0(entry)

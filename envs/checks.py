@@ -1,4 +1,4 @@
-"""Checks of single options: the value fits, or a ``ValueError`` says in one line what would."""
+"""Checks of single options: ``ValueError`` says in one line what would fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 
 def check_whole(name: str, value: object, low: int, high: int, hint: str) -> None:
-    """``ValueError`` unless ``value`` is a whole number from ``low`` to ``high``."""
+    """Raise ``ValueError`` unless ``value`` is a whole number from ``low`` to ``high``."""
     if not is_whole(value) or not low <= value <= high:
         raise ValueError(
             f"{name}={shown(value)}: a whole number from {low} to {high} is needed; {hint}"
@@ -26,7 +26,7 @@ def check_whole(name: str, value: object, low: int, high: int, hint: str) -> Non
 
 
 def check_number(name: str, value: object) -> None:
-    """``ValueError`` unless ``value`` is a finite number."""
+    """Raise ``ValueError`` unless ``value`` is a finite number."""
     finite = False
     if type(value) is not bool and isinstance(value, Real):
         try:
@@ -38,7 +38,7 @@ def check_number(name: str, value: object) -> None:
 
 
 def check_one_of(name: str, value: object, known: Collection[str]) -> None:
-    """``ValueError`` unless ``value`` is one of the words ``known``."""
+    """Raise ``ValueError`` unless ``value`` is one of the words ``known``."""
     if not isinstance(value, str) or value not in known:
         near = nearest(value, known)
         advice = f"; did you mean {shown(near)}?" if near else ""
@@ -46,11 +46,11 @@ def check_one_of(name: str, value: object, known: Collection[str]) -> None:
 
 
 def check_flag(name: str, value: object) -> None:
-    """``ValueError`` unless ``value`` is True or False."""
+    """Raise ``ValueError`` unless ``value`` is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name}={shown(value)}: True or False")
 
 
 def check_side(name: str, value: object) -> None:
-    """``ValueError`` unless ``value`` is a width or height that a picture can have."""
+    """Raise ``ValueError`` unless ``value`` is a width or height that a picture can have."""
     check_whole(name, value, 16, 8192, "it is a side of a picture in pixels")

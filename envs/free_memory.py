@@ -1,7 +1,7 @@
-"""Whether something fits into memory, asked before it is allocated.
+"""Whether something fits into memory, checked before it is allocated.
 
-Systems promise more memory than they have, and end the process that uses it: what is too large
-has to be refused by its size.
+Systems overcommit memory and kill the process that uses it, so that too large requests have to be
+refused by their size.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import os
 
 USABLE = 0.9
-"""Share of the free memory that may be taken."""
+"""Share of the free memory that may be used."""
 
 
 def available_memory() -> int | None:
-    """Free physical memory in bytes; None where the system does not say."""
+    """Return free physical memory in bytes; None if the system does not say."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             for line in lines:
@@ -28,7 +28,7 @@ def available_memory() -> int | None:
 
 
 def too_large(needed: int) -> str | None:
-    """``None`` if ``needed`` bytes are free, else the words that say how much is needed and free.
+    """Return ``None`` if ``needed`` bytes are free, else how much is needed and free, in words.
 
     >>> too_large(1)
     """

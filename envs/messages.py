@@ -1,7 +1,7 @@
-"""What error messages quote: bounded, on one line and printable, whatever the value is.
+"""Values quoted in error messages: bounded, on one line and printable, for any value.
 
-A value may come from a file of somebody else: a few bytes of it can stand for gigabytes of
-``repr``, and its text can hold what a terminal obeys.
+A value may come from a foreign file: a few bytes of it can stand for gigabytes of ``repr``, and its
+text can hold terminal control codes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def shown(value: object) -> str:
     """Return ``value`` as a message quotes it: like ``repr``, of at most ``LONGEST`` characters.
 
     A ``Path`` may have ``LONGEST_PATH``, as its end says most.  Takes little time and memory
-    however large, deep or recursive ``value`` is, and never runs a ``__repr__`` of somebody else's.
+    however large, deep or recursive ``value`` is, and never runs a foreign ``__repr__``.
 
     >>> shown([1, "two", {"three": 3.0}])
     "[1, 'two', {'three': 3.0}]"
@@ -39,9 +39,9 @@ def shown(value: object) -> str:
 
 
 def printable(text: str, limit: int) -> str:
-    """Return ``text`` on one line, its middle left out where it has more than ``limit`` characters.
+    """Return ``text`` on one line, its middle left out if it has more than ``limit`` characters.
 
-    Characters that are not printable, such as those that a terminal obeys, are escaped.
+    Characters that are not printable, such as terminal control codes, are escaped.
     """
     words = " ".join(_cut(text, limit).split())
     if not words.isprintable():
@@ -52,7 +52,7 @@ def printable(text: str, limit: int) -> str:
 
 
 def nearest(word: object, known: Iterable[str], likeness: float = 0.5) -> str | None:
-    """Return the member of ``known`` that resembles ``word`` most, or None if none does."""
+    """Return the member of ``known`` that resembles ``word`` most, or None if none is close."""
     if not isinstance(word, str) or len(word) > LONGEST:
         return None
     by_lower = {each.lower(): each for each in reversed(list(known))}

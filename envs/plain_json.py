@@ -1,4 +1,4 @@
-"""JSON of files that somebody else may have written."""
+"""JSON of foreign files, parsed into plain values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _MOST_DIGITS = 40
 
 
 def parse_json(text: str) -> Any:
-    """Return the plain value that ``text`` says; every number in it is finite.
+    """Return the plain value of ``text``; every number in it is finite.
 
     Raises:
         ValueError: no JSON (NaN and Infinity are none), a whole number of more than 40 digits, or

@@ -1,4 +1,4 @@
-"""What all teachers have in common."""
+"""The interface of all teachers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from tempest_agent.envs.messages import shown
 PendingInputs: TypeAlias = NDArray[np.int16]
 """Inputs under way, shape ``(N, delay, 2)``: knob counts and buttons (fire + 2 * zap), oldest
 first."""
-
-FIRE = 1
-ZAP = 2
 
 
 @runtime_checkable
@@ -33,11 +30,11 @@ class Teacher(Protocol):
         pending: PendingInputs | None = None,
         games: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
-        """One decision for each of N games.
+        """Return one decision for each of N games.
 
         Args:
             ram: RAM images before the tick, RAM_DTYPE records of shape ``(N,)``.  Only read.
-            pending: inputs that will act before this decision does, where there is a delay.
+            pending: inputs that will act before this decision does, if there is a delay.
             games: which of the player's games the rows are, shape ``(N,)``; 0 to N - 1 if left
                 out.  Matters to players with a memory only.
 
@@ -52,16 +49,16 @@ class Teacher(Protocol):
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """What is remembered, as plain arrays and plain types; empty without a memory."""
+        """Return what is remembered, as plain arrays and plain types; empty without a memory."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what ``state_dict`` gave."""
+        """Continue from ``state_dict()``."""
         ...
 
 
 def check_rows(ram: NDArray[np.void], games: NDArray[np.int64] | None) -> NDArray[np.int64]:
-    """The game number of every row of ``ram``.
+    """Return the game number of every row of ``ram``.
 
     Raises:
         ValueError: if ``ram`` is no row of records, or ``games`` does not fit it.
@@ -81,7 +78,7 @@ def check_rows(ram: NDArray[np.void], games: NDArray[np.int64] | None) -> NDArra
 
 
 def check_pending(ram: NDArray[np.void], pending: PendingInputs | None) -> PendingInputs:
-    """``pending`` as an array; one of delay 0 where there is none.
+    """Return ``pending`` as an array, of delay 0 if there is none.
 
     Raises:
         ValueError: if its shape does not fit ``ram``.

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.compiled import kernel
+from tempest_agent.envs.machine.inputs import FIRE, ZAP
 from tempest_agent.envs.machine.memory import RAM_DTYPE
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, draw, new_streams
 from tempest_agent.envs.messages import shown
@@ -20,7 +21,7 @@ from tempest_agent.experts.scripted.decision import PLAN_DTYPE
 from tempest_agent.experts.scripted.expert import decide, look_ahead
 from tempest_agent.experts.scripted.weights import Weights
 
-from .interface import FIRE, ZAP, PendingInputs, check_pending, check_rows
+from .interface import PendingInputs, check_pending, check_rows
 
 PRESETS = {"novice": 0.1, "novice-strong": 0.36}
 """Name of a preset and its place on the dial: about 20,000 and 90,000 points from level 1."""
@@ -32,12 +33,12 @@ SHOTS_KNOWN_FROM = 0.25
 
 
 def attention_at(level: float) -> float:
-    """Chance per tick that a novice of ``level`` looks at the game and decides."""
+    """Return the chance per tick that a novice of ``level`` looks at the game and decides."""
     return ATTENTION_LEAST + (1.0 - ATTENTION_LEAST) * level
 
 
 def knowledge_at(level: float) -> Weights:
-    """What a novice of ``level`` knows: walkers and spikes always, the rest from a level on."""
+    """Return what a novice of ``level`` knows: walkers and spikes always, more from a level on."""
     return replace(
         Weights(),
         knows_shots=level >= SHOTS_KNOWN_FROM,
@@ -80,12 +81,12 @@ class Novice:
     """The expert's rules on a dial from 0 (inattentive and ignorant) to 1 (nearly the expert).
 
     * Attention: it looks in a share of the ticks only, 15 % at level 0 and all at level 1;
-      in between the knob rests and the fire button stays as it was.
+      in the others the knob rests and the fire button stays as it was.
     * Knowledge: below 0.25 it does not see enemy shots coming, below 0.6 fuseballs,
       below 0.85 the phase of pulsars.
 
     Each game has a random stream of its own and remembers its fire button, so the same seed and
-    the same images give the same play, whatever other games run beside it.
+    the same images give the same play, independent of other games beside it.
     """
 
     def __init__(self, level: float, seed: int = 0, name: str | None = None) -> None:
@@ -105,7 +106,7 @@ class Novice:
 
     @classmethod
     def preset(cls, name: str, seed: int = 0) -> Novice:
-        """One of the named places on the dial, see ``PRESETS``."""
+        """Return one of the named places on the dial, see ``PRESETS``."""
         return cls(PRESETS[name], seed, name)
 
     def act(
@@ -114,7 +115,7 @@ class Novice:
         pending: PendingInputs | None = None,
         games: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
-        """One decision for each of N games; see ``Teacher.act``."""
+        """Return one decision for each of N games; see ``Teacher.act``."""
         rows = check_rows(ram, games)
         inputs = check_pending(ram, pending)
         self._make_room(int(rows.max(initial=-1)) + 1)
@@ -136,7 +137,7 @@ class Novice:
         return spins, buttons
 
     def reset(self, mask: NDArray[np.bool_] | None = None) -> None:
-        """Let go of the button in the games of ``mask``; without one, start again from the seed."""
+        """Release the button in the games of ``mask``; without one, restart from the seed."""
         if mask is None:
             self._streams = np.zeros(0, STREAM_DTYPE)
             self._held = np.zeros(0, np.uint8)
@@ -145,11 +146,11 @@ class Novice:
         self._held[: len(mask)][mask] = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """Each game's random stream and fire button."""
+        """Return each game's random stream and fire button."""
         return {"streams": self._streams["state"].copy(), "held": self._held.copy()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what ``state_dict`` gave; ``ValueError`` for anything else."""
+        """Continue from ``state_dict()``; ``ValueError`` for anything else."""
         streams, held = np.asarray(state["streams"], np.uint64), np.array(state["held"], np.uint8)
         if streams.ndim != 1 or held.shape != streams.shape:
             raise ValueError(
@@ -163,7 +164,7 @@ class Novice:
         self._held = held
 
     def _make_room(self, games: int) -> None:
-        """Memory for ``games`` games; those that have one keep it."""
+        """Make room for ``games`` games; known ones keep what is remembered."""
         known = len(self._streams)
         if games <= known:
             return

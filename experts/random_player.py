@@ -1,4 +1,4 @@
-"""A player without eyes: the baseline that every other is measured against."""
+"""A player that sees nothing: the baseline for every other."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.inputs import FIRE, SPINNER_MAX, ZAP
 
-from .interface import FIRE, ZAP, PendingInputs, check_rows
+from .interface import PendingInputs, check_rows
 
 FIRE_CHANCE = 0.5
 ZAP_CHANCE = 0.02
@@ -34,7 +34,7 @@ class RandomPlayer:
         pending: PendingInputs | None = None,
         games: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
-        """One decision for each of N games; see ``Teacher.act``."""
+        """Return one decision for each of N games; see ``Teacher.act``."""
         count = len(check_rows(ram, games))
         spins = self._random.integers(-SPINNER_MAX, SPINNER_MAX + 1, count, np.int8)
         fire = self._random.random(count) < FIRE_CHANCE
@@ -42,14 +42,14 @@ class RandomPlayer:
         return spins, (fire * FIRE + zap * ZAP).astype(np.uint8)
 
     def reset(self, mask: NDArray[np.bool_] | None = None) -> None:
-        """Start the generator anew if all games are reset; single games have no memory."""
+        """Restart the generator if all games are reset; single games have no memory."""
         if mask is None:
             self._random = np.random.default_rng(self._seed)
 
     def state_dict(self) -> dict[str, Any]:
-        """The generator's state."""
+        """Return the generator's state."""
         return {"random": self._random.bit_generator.state}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what ``state_dict`` gave."""
+        """Continue from ``state_dict()``."""
         self._random.bit_generator.state = state["random"]

@@ -23,7 +23,7 @@ TEACHER_NAMES = tuple(_MAKERS)
 
 
 def make_teacher(name: str, seed: int = 0) -> Teacher:
-    """The teacher called ``name``, with ``seed`` for what it leaves to chance.
+    """Return the teacher called ``name``, with ``seed`` for what it leaves to chance.
 
     Raises:
         ValueError: if there is none of that name.

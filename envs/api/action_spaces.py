@@ -22,14 +22,13 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.checks import is_whole
 from tempest_agent.envs.engine.hybrid_controls import (
-    BUTTON_PAIRS,
     NAN_SPINNER,
     NO_NUMBER,
     NO_PAIR,
     decode_hybrid,
     spinner_counts,
 )
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, SPINNER_MAX
 from tempest_agent.envs.messages import shown
 
 Controls: TypeAlias = tuple[NDArray[np.int8], NDArray[np.uint8]]
@@ -43,7 +42,7 @@ _HYBRID_PARTS = {"buttons", "spinner"}
 
 
 def knot_counts(knots: int) -> NDArray[np.int8]:
-    """Knob counts of ``knots`` evenly spaced spinner values from -1 to 1, shape ``(knots,)``.
+    """Return the counts of ``knots`` evenly spaced spinner values, shape ``(knots,)``.
 
     ``ValueError`` unless ``knots`` is an odd number from 1 to 63: with an even number the spinner
     could not rest, and more would repeat counts.
@@ -64,20 +63,20 @@ class ActionForm(ABC):
     space: spaces.Space[Any]
 
     def batched(self, num_games: int) -> spaces.Space[Any]:
-        """The space of ``num_games`` actions together, as Gymnasium batches it."""
+        """Return the space of ``num_games`` actions together, as Gymnasium batches it."""
         return batch_space(self.space, num_games)
 
     @abstractmethod
     def decode(self, actions: Any, num_games: int) -> Controls:
-        """Controls of a batch of actions; ``ValueError`` where they do not fit the space."""
+        """Return the controls of a batch of actions; ``ValueError`` unless they fit the space."""
 
     def parts(self, actions: Any) -> tuple[Any, Any] | None:
-        """Buttons and spinner of hybrid actions, unseen: compiled code tells whether they fit."""
+        """Return buttons and spinner of hybrid actions, unchecked: compiled code checks them."""
         return None
 
     @abstractmethod
     def single(self, action: Any) -> Any:
-        """One action as a batch of one."""
+        """Return one action as a batch of one."""
 
 
 class HybridActions(ActionForm):
@@ -151,7 +150,7 @@ class DiscreteActions(ActionForm):
 
 
 def action_form(action_type: str, knots: int = DEFAULT_SPINNER_KNOTS) -> ActionForm:
-    """The form named ``action_type``; ``ValueError`` for an unknown one."""
+    """Return the form named ``action_type``; ``ValueError`` for an unknown one."""
     if action_type == "hybrid":
         return HybridActions()
     if action_type == "box":
@@ -165,7 +164,7 @@ def action_form(action_type: str, knots: int = DEFAULT_SPINNER_KNOTS) -> ActionF
 
 
 def encode(action_type: str, spin: int, buttons: int) -> Any:
-    """The ``hybrid`` or ``box`` action that puts in these counts and buttons."""
+    """Return the ``hybrid`` or ``box`` action that puts in these counts and buttons."""
     spinner = np.float32(spin / SPINNER_MAX)
     if action_type == "hybrid":
         return {"buttons": np.int64(buttons), "spinner": np.array([spinner], np.float32)}
@@ -178,7 +177,7 @@ def encode(action_type: str, spin: int, buttons: int) -> Any:
 
 
 def _one(value: Any, shape: tuple[int, ...] | None, what: str) -> NDArray[Any]:
-    """One game's ``value`` as a batch of one; ``ValueError`` unless it has this shape."""
+    """Return one game's ``value`` as a batch of one; ``ValueError`` unless it has this shape."""
     array = np.asarray(value)
     if shape is not None and array.shape != shape:
         needed = f"of shape {shape}" if shape else "a single number"

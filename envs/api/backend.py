@@ -9,7 +9,6 @@ from typing import Any
 from tempest_agent.envs.checks import check_one_of
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.engine.settings import GameSettings
-from tempest_agent.envs.mame.errors import MameError
 from tempest_agent.envs.mame.mame_batch import MameBatch
 from tempest_agent.envs.mame.mame_options import MameOptions
 from tempest_agent.envs.messages import shown
@@ -20,7 +19,7 @@ MACHINE_OPTIONS = tuple(field.name for field in dataclasses.fields(MameOptions))
 
 
 def machine_options(backend: str, given: Mapping[str, Any]) -> MameOptions | None:
-    """The options of ``backend``: ``None`` for the simulator.
+    """Return the options of ``backend``: ``None`` for the simulator.
 
     Raises ``ValueError`` for an unknown backend, options of the other one, and a missing
     ``rom_path``.
@@ -33,11 +32,7 @@ def machine_options(backend: str, given: Mapping[str, Any]) -> MameOptions | Non
                 f"{name}={shown(given[name])} is for the real game only: add backend='mame'"
             )
         return None
-    if given.get("rom_path") is None:
-        raise MameError(
-            "backend='mame' needs rom_path, the folder with tempest.zip or tempest1.zip"
-        )
-    return MameOptions(**given)
+    return MameOptions.from_mapping(given)
 
 
 def make_batch(
@@ -49,7 +44,7 @@ def make_batch(
     observe: bool = True,
     num_threads: int = 1,
 ) -> GameBatch:
-    """``num_games`` games on the simulator, or on real machines where ``machine`` is given."""
+    """Make ``num_games`` games on the simulator, or on real machines if ``machine`` is given."""
     if machine is not None:
         return MameBatch(num_games, settings, machine, autoreset=autoreset, observe=observe)
     return GameBatch(

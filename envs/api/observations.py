@@ -21,11 +21,11 @@ class Observation(ABC):
 
     @abstractmethod
     def make(self, codes: NDArray[np.int8], ram: NDArray[np.void]) -> NDArray[Any]:
-        """Observations of n games, a new array of shape ``(n, *space.shape)``."""
+        """Return observations of n games, a new array of shape ``(n, *space.shape)``."""
 
 
 class FeatureObservation(Observation):
-    """The player-centred numbers of ``feature_layout``."""
+    """The player-centred numbers of ``features.layout``."""
 
     def __init__(self) -> None:
         self.space = spaces.Box(-1.0, 1.0, (NUM_FEATURES,), np.float32)
@@ -66,7 +66,7 @@ class PictureObservation(Observation):
 
 
 def observation_of(obs_type: str, screen_size: tuple[int, int]) -> Observation:
-    """The observation named ``obs_type``."""
+    """Return the observation named ``obs_type``."""
     if obs_type == "features":
         return FeatureObservation()
     if obs_type == "ram":

@@ -56,7 +56,7 @@ class EnvOptions:
 
     @staticmethod
     def from_keywords(keywords: dict[str, Any]) -> EnvOptions:
-        """Options from one flat set of keywords; ``TypeError`` names the nearest known one."""
+        """Return the options from flat keywords; ``TypeError`` names the nearest known one."""
         parts: dict[str, dict[str, Any]] = {"env": {}, "game": {}, "reward": {}, "machine": {}}
         owner = {f.name: "env" for f in dataclasses.fields(EnvOptions)}
         del owner["game"], owner["reward"], owner["machine"]

@@ -51,7 +51,7 @@ class RewardSettings:
 
 
 def cleared_share(ram: NDArray[np.void]) -> NDArray[np.float64]:
-    """Share of the level that is cleared, per image of ``ram``: the potential, 0 to 1."""
+    """Return the cleared share of the level, per image of ``ram``: the potential, 0 to 1."""
     left = ram["queue_count"].astype(np.int64) + (ram["enemy_depth"] != 0).sum(-1)
     total = np.maximum(ram["queue_start_count"].astype(np.int64), 1)
     return 1.0 - np.minimum(left / total, 1.0)
@@ -78,7 +78,7 @@ class Rewards:
         ram: NDArray[np.void],
         terminated: NDArray[np.bool_],
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-        """The rewards, and their parts by name, each ``(num_games,)``.
+        """Return the rewards, and their parts by name, each ``(num_games,)``.
 
         ``ram`` holds the states that the step led to: of a game that ended, its last.
         """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def window_possible() -> bool:
-    """Whether there is a display, and an OpenCV that can open windows on it."""
+    """Return whether there is a display, and an OpenCV that can open windows on it."""
     displays = ("DISPLAY", "WAYLAND_DISPLAY")
     if sys.platform.startswith("linux") and not any(os.environ.get(name) for name in displays):
         return False
@@ -26,7 +26,7 @@ def window_possible() -> bool:
 
 
 class Screen:
-    """Makes its renderer and its window when they are first needed, and anew after pickling."""
+    """Creates its renderer and window on first use, also after pickling."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width = width
@@ -35,7 +35,7 @@ class Screen:
         self._window: Window | None = None
 
     def draw(self, ram: Any, score: int) -> NDArray[np.uint8]:
-        """The picture of one RAM image, uint8 ``(height, width, 3)``."""
+        """Return the picture of one RAM image, uint8 ``(height, width, 3)``."""
         if self._renderer is None:
             from tempest_agent.envs.render.renderer import Renderer
 
@@ -43,7 +43,7 @@ class Screen:
         return self._renderer.draw(ram, score)
 
     def open_window(self) -> None:
-        """Open the window; ``DisplayUnavailable`` says in one line what to do if it cannot."""
+        """Open the window; raise ``DisplayUnavailable``, one line with the fix, if it cannot."""
         if self._window is None:
             from tempest_agent.envs.render.window import Window
 

@@ -16,7 +16,7 @@ from tempest_agent.envs.messages import shown
 
 from .action_spaces import action_form
 from .backend import make_batch
-from .information import describe_games
+from .info import describe_games
 from .observations import observation_of
 from .options import RENDER_MODES, EnvOptions
 from .rewards import REWARD_PARTS, Rewards
@@ -65,7 +65,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
         self._rewards = Rewards(self.options.reward, 1)
         self._screen = Screen(*self.options.render_size)
         if not window_possible():
-            # Offer what this machine has; the class goes on naming both modes.
+            # Offer what this machine has; the class keeps naming both modes.
             self.metadata = {**self.metadata, "render_modes": ["rgb_array"]}
         if render_mode == "human":
             self._screen.open_window()
@@ -74,9 +74,9 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Begin a new game.
+        """Start a new game.
 
-        With ``seed`` the game's random stream starts anew; without, it goes on.
+        With ``seed`` the random stream restarts; without, it continues.
         """
         check_reset_options(options, ())
         check_seed(seed)
@@ -88,7 +88,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
         return self.observe(), self._info()
 
     def step(self, action: Any) -> tuple[NDArray[Any], float, bool, bool, dict[str, Any]]:
-        """Play one step; ``ValueError`` where ``action`` is not of the action space's form."""
+        """Play one step; ``ValueError`` if ``action`` does not fit the action space."""
         spin, buttons = self._form.decode(self._form.single(action), 1)
         points, terminated, truncated = self.batch.step(spin, buttons)
         rewards, parts = self._rewards.step(
@@ -100,16 +100,16 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
         return self.observe(), float(rewards[0]), bool(terminated[0]), bool(truncated[0]), info
 
     def observe(self) -> NDArray[Any]:
-        """The observation of the present state."""
+        """Return the observation of the present state."""
         made: NDArray[Any] = self._observation.make(self.batch.codes, self.batch.ram)[0]
         return made
 
     def ram(self) -> NDArray[np.uint8]:
-        """A copy of the machine's RAM, uint8 ``(2048,)``."""
+        """Return a copy of the machine's RAM, uint8 ``(2048,)``."""
         return as_bytes(self.batch.ram)[0].copy()
 
     def clone_state(self) -> bytes:
-        """The whole state of the game: RAM, random stream, score, counters, pending inputs."""
+        """Return the whole state: RAM, random stream, score, counters, pending inputs."""
         return _STATE_HEAD + saved_states(self.batch).tobytes()
 
     def restore_state(self, state: bytes) -> NDArray[Any]:
@@ -125,7 +125,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
             )
         if not state.startswith(_STATE_HEAD):
             raise ValueError(
-                "state begins with other bytes than those of this version's clone_state(): "
+                "state does not start like a clone_state() of this version: "
                 "clone it again with the installed version"
             )
         body = np.frombuffer(state, np.uint8, offset=len(_STATE_HEAD))
@@ -134,7 +134,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
         return self.observe()
 
     def render(self) -> NDArray[np.uint8] | None:
-        """The picture for ``render_mode="rgb_array"``, uint8 ``(height, width, 3)``."""
+        """Return the picture for ``render_mode="rgb_array"``, uint8 ``(height, width, 3)``."""
         if self.render_mode == "rgb_array":
             return self._screen.draw(self.batch.ram[0], int(self.batch.games["score"][0]))
         if self.render_mode == "human":
@@ -165,7 +165,7 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
 
 
 def check_reset_options(options: dict[str, Any] | None, known: tuple[str, ...]) -> None:
-    """``ValueError`` for an entry of ``reset(options=...)`` that is not in ``known``.
+    """Raise ``ValueError`` for an entry of ``reset(options=...)`` that is not in ``known``.
 
     ``TypeError`` where ``options`` is neither ``None`` nor a dictionary.
     """

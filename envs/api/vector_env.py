@@ -12,7 +12,8 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from tempest_agent.envs.checks import check_one_of, check_whole, is_whole
-from tempest_agent.envs.engine.batch import MOST_GAMES, NO_OUTPUT, StepOutput
+from tempest_agent.envs.engine.batch import MOST_GAMES, StepOutput
+from tempest_agent.envs.engine.report import REPORT_SIZE, REPORTED
 from tempest_agent.envs.engine.saved_states import SAVED_SIZE, restore_saved, saved_states
 from tempest_agent.envs.engine.seeds import check_seed, listed_seeds
 from tempest_agent.envs.engine.settings import LARGEST_LIMIT
@@ -24,15 +25,12 @@ from tempest_agent.envs.messages import shown
 
 from .action_spaces import action_form
 from .backend import make_batch
-from .buffers import BufferPool
-from .information import cause_names, describe_games
+from .info import cause_names, describe_games, masked, no_names
 from .observations import observation_of
 from .options import EnvOptions
 from .rewards import REWARD_PARTS, Rewards
 from .screen import Screen
-from .step_outputs import OutputSets
 from .tempest_env import RENDER_FPS, check_reset_options
-from .vector_info import masked
 
 
 class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
@@ -47,13 +45,12 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
             ``"SameStep"`` (the new game's first observation comes at once, the old game's last one
             in ``info["final_obs"]``) or ``"Disabled"`` (finished games wait for ``reset`` with
             ``options={"reset_mask": ...}``).
-        num_threads: threads that share the games.  The results do not depend on it.  Between two
-            steps they stay awake for a fraction of a millisecond.
+        num_threads: threads that share the games.  The results do not depend on it.
         **options: as for ``TempestEnv``.
 
     ``info`` holds arrays with an entry per game; ``_name`` says for which games ``name`` is set.
-    What a step returns is never written into later; of ``info``, the masks and what is empty or 0
-    throughout cannot be written into by the caller either.
+    A step returns new arrays; of ``info``, the masks and what is empty or 0 everywhere are
+    read-only.
 
     Raises ``ValueError`` or ``TypeError`` for options that the game does not have.
     """
@@ -102,13 +99,11 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         self.action_space = self._form.batched(num_envs)
         self.single_observation_space = self._observation.space
         self.observation_space = batch_space(self._observation.space, num_envs)
-        features = self.options.obs_type == "features"
-        self._floats = BufferPool((num_envs, NUM_FEATURES), np.float32) if features else None
         self._rewards = Rewards(self.options.reward, num_envs)
         self._screen = Screen(*self.options.render_size)
         self._next_seed = self.options.seed
-        self._outputs = OutputSets(num_envs)
-        self._scale = float(self.options.reward.reward_scale)
+        self._float_games = num_envs if self.options.obs_type == "features" else 0
+        self._quiet_info = _quiet_info(num_envs)
         self._over: NDArray[np.bool_] | None = None
         """The games that are over since the last step; ``None`` where none is."""
         self._started = False
@@ -119,7 +114,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         seed: int | Sequence[int | None] | None = None,
         options: dict[str, Any] | None = None,
     ) -> tuple[NDArray[Any], dict[str, Any]]:
-        """Begin new games.
+        """Start new games.
 
         ``seed``: ``s`` gives game ``i`` the seed ``s + i``; a list gives each its own.
         ``options={"reset_mask": mask}``: only where the bool array ``mask`` is True.
@@ -146,7 +141,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
     ) -> tuple[
         NDArray[Any], NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], dict[str, Any]
     ]:
-        """Play one step of every game; ``ValueError`` where ``actions`` do not fit the space."""
+        """Play one step of every game; ``ValueError`` if ``actions`` do not fit the space."""
         waiting = self._over
         if waiting is not None and self.autoreset_mode == AutoresetMode.DISABLED:
             raise RuntimeError(
@@ -154,36 +149,29 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
                 "disabled, call reset(options={'reset_mask': terminated | truncated}) before the "
                 "next step"
             )
-        batch = self.batch
-        made = self._outputs.take()
-        floats = NO_OUTPUT.observations if self._floats is None else self._floats.take()
-        out = floats, *made.arrays, self._scale
-        # Before the games are played, not after: they drive all that Python has touched out of the
-        # processor's caches, and bringing it back is most of what a vector step costs.
-        info = made.info.copy()
-        rewards, terminated, truncated = made.returned
-        rewards, terminated, truncated = rewards.view(), terminated.view(), truncated.view()
-        # Games that are over take no part in this, whatever their action.
-        parts, happened = self._form.parts(actions), REFUSED
-        if parts is not None and batch.play_actions is not None:
-            try:
-                happened = batch.play_actions(*parts, *out)
-            except TypeError:  # Not the kernel's types of arrays.
-                happened = REFUSED
-        if happened == REFUSED:
-            batch.step(*self._form.decode(actions, self.num_envs), StepOutput(*out))
-            happened = batch.happened
+        out = StepOutput(
+            np.empty((self._float_games, NUM_FEATURES), np.float32),
+            np.empty((self.num_envs, REPORT_SIZE), np.int64),
+            np.empty((2, self.num_envs), np.bool_),
+            np.empty((2, self.num_envs)),
+            float(self.options.reward.reward_scale),
+        )
+        happened = self._play(actions, out)
+        rewards, points = out.rewards
+        terminated, truncated = out.ends
+        info: dict[str, Any] = dict(zip(REPORTED, out.report.T, strict=True))
+        info.update(self._quiet_info, reward_points=points)
         if waiting is not None or happened != 0 or not self._rewards.only_points:
-            rewards = self._add_events(info, StepOutput(*out), happened, waiting)
-        observations = self._observe() if self._floats is None else floats
+            rewards = self._add_events(info, out, happened, waiting)
+        observations = out.observations if self._float_games else self._observe()
         return observations, rewards, terminated, truncated, info
 
     def ram(self) -> NDArray[np.uint8]:
-        """A copy of every machine's RAM, uint8 ``(num_envs, 2048)``."""
+        """Return a copy of every machine's RAM, uint8 ``(num_envs, 2048)``."""
         return as_bytes(self.batch.ram).copy()
 
     def clone_states(self) -> NDArray[np.uint8]:
-        """The whole state of every game, uint8, a row each: the vector form of ``clone_state()``.
+        """Return the whole state of every game, uint8, one row a game.
 
         A state is the RAM image, random stream, score, counters and pending inputs.
         """
@@ -202,7 +190,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         return self._observe()
 
     def render(self) -> tuple[NDArray[np.uint8], ...] | None:
-        """With ``render_mode="rgb_array"`` a picture of every game."""
+        """Return a picture of every game if ``render_mode`` is ``"rgb_array"``."""
         if self.render_mode is None:
             gym.logger.warn(
                 "render() without a render_mode draws nothing: "
@@ -226,6 +214,19 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
     def _no_rewards(self) -> dict[str, NDArray[np.float64]]:
         return {name: np.zeros(self.num_envs) for name in REWARD_PARTS}
 
+    def _play(self, actions: Any, out: StepOutput) -> int:
+        """Play one step of the games that are not over, and fill ``out``; return what happened."""
+        parts = self._form.parts(actions)
+        if parts is not None and self.batch.play_actions is not None:
+            try:
+                happened = self.batch.play_actions(*parts, *out)
+            except TypeError:  # Not the kernel's types of arrays.
+                happened = REFUSED
+            if happened != REFUSED:
+                return happened
+        self.batch.step(*self._form.decode(actions, self.num_envs), out)
+        return self.batch.happened
+
     def _add_events(
         self,
         info: dict[str, Any],
@@ -233,7 +234,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         happened: int,
         waiting: NDArray[np.bool_] | None,
     ) -> NDArray[np.float64]:
-        """Rewards of a step, and in ``info`` what not every step has.
+        """Return the rewards of a step, and in ``info`` what not every step has.
 
         ``waiting``: games that were over before.
         """
@@ -242,7 +243,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         renewed = ended if self.autoreset_mode == AutoresetMode.SAME_STEP else None
         rewards, parts = self._reward_parts(renewed)
         if waiting is not None:
-            self._begin_anew(waiting, out)
+            self._reset_finished(waiting, out)
             for values in (rewards, *parts.values()):
                 values[waiting] = 0.0
             ended = _some(batch.terminated | batch.truncated)
@@ -259,7 +260,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
     def _reward_parts(
         self, renewed: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
-        """Rewards of the step and their parts; the games in ``renewed`` have begun anew since."""
+        """Return the step's rewards and their parts; the games in ``renewed`` were reset since."""
         batch = self.batch
         lives_lost = batch.games["step_deaths"]
         ram = batch.ram
@@ -273,8 +274,8 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
             self._rewards.begin(batch.ram, renewed)
         return made
 
-    def _begin_anew(self, waiting: NDArray[np.bool_], out: StepOutput) -> None:
-        """Next-step autoreset: this is the first step of games that were over."""
+    def _reset_finished(self, waiting: NDArray[np.bool_], out: StepOutput) -> None:
+        """Reset games that were over: this step is their first (next-step autoreset)."""
         self.batch.reset(waiting)
         self.batch.fill(out, waiting)
         self._rewards.begin(self.batch.ram, waiting)
@@ -285,7 +286,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         parts: dict[str, NDArray[np.float64]],
         ended: NDArray[np.bool_],
     ) -> None:
-        """Same-step autoreset: what the finished games showed last."""
+        """Add the finished games' last observations and infos (same-step autoreset)."""
         batch = self.batch
         codes = batch.last_codes[ended] if self.options.obs_type == "features" else batch.last_codes
         last_seen = self._observation.make(codes, batch.last_ram[ended])
@@ -321,8 +322,18 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         return mask.copy()
 
 
+def _quiet_info(num_envs: int) -> dict[str, NDArray[Any]]:
+    """Return the parts of ``info`` that most steps share, as read-only arrays."""
+    zeros, everywhere = np.zeros(num_envs), np.ones(num_envs, np.bool_)
+    zeros.flags.writeable = everywhere.flags.writeable = False
+    causes = dict.fromkeys(("death_cause", "terminal_cause"), no_names(num_envs))
+    names = (*REPORTED, *causes, *REWARD_PARTS)
+    masks = dict.fromkeys([f"_{name}" for name in names], everywhere)
+    return {**causes, **dict.fromkeys(REWARD_PARTS, zeros), **masks}
+
+
 def _require_memory(num_envs: int) -> None:
-    """``ValueError`` for a number of games that is none, or more than memory holds."""
+    """Raise ``ValueError`` for a wrong number of games, or more than memory holds."""
     check_whole("num_envs", num_envs, 1, MOST_GAMES, "it is the number of games")
     problem = too_large(int(num_envs) * SAVED_SIZE)
     if problem is not None:
@@ -337,5 +348,5 @@ def _autoreset_mode(mode: AutoresetMode | str) -> AutoresetMode:
 
 
 def _some(mask: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """``mask``, or ``None`` where it is False throughout."""
+    """Return ``mask``, or ``None`` if it is False throughout."""
     return mask if mask.any() else None

@@ -45,7 +45,7 @@ def analyze(ram: Ram) -> None:
 
 @rule
 def level_skip_pressed(ram: Ram) -> bool:
-    """On free play with the demo switch, a start button ends the wave at once."""
+    """Return whether a start button ends the wave at once: free play with the demo switch."""
     return (
         (ram.buttons_now & (BUTTON_START_1 | BUTTON_START_2)) != 0
         and (ram.mode_flags & MODE_RUNNING) != 0
@@ -55,7 +55,7 @@ def level_skip_pressed(ram: Ram) -> bool:
 
 @rule
 def wave_is_over(ram: Ram) -> bool:
-    """Nobody waits, nothing explodes, and nobody is below the rim."""
+    """Return whether nobody waits, nothing explodes and nobody is below the rim."""
     if ram.queue_count != 0 or ram.explosion_count != 0:
         return False
     for slot in range(ENEMY_SLOTS):
@@ -66,7 +66,7 @@ def wave_is_over(ram: Ram) -> bool:
 
 @rule
 def drop_step(ram: Ram) -> None:
-    """After a death everything sinks; after the last one the eye draws back instead."""
+    """Let everything sink after a death; after the last one draw the eye back instead."""
     for slot in range(ENEMY_SLOTS):
         if ram.enemy_depth[slot] != 0:
             depth = int64(ram.enemy_depth[slot]) + DROP
@@ -86,7 +86,7 @@ def drop_step(ram: Ram) -> None:
 
 @rule
 def end_life_drop(ram: Ram) -> None:
-    """Everybody alive goes back into the queue, as a number."""
+    """Put everybody alive back into the queue, as a number."""
     ram.game_state = STATE_END_LIFE
     clear_shots(ram)
     waiting = (

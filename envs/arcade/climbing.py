@@ -36,7 +36,7 @@ EARLY_LEVELS = 17
 
 @rule
 def move(ram: Ram, source: Source, slot: int) -> bool:
-    """Operation MOVE; True where the enemy split and its turn is over."""
+    """Run operation MOVE; return True if the enemy split and its turn is over."""
     if (ram.enemy_flags[slot] & FLAG_MOVING_DOWN) != 0:
         sink(ram, slot, int64(ram.enemy_kind[slot]) & KIND_MASK)
         return False
@@ -45,7 +45,7 @@ def move(ram: Ram, source: Source, slot: int) -> bool:
 
 @rule
 def add_speed(ram: Ram, slot: int, speed_kind: int, sign: int) -> int:
-    """Add (or subtract) a kind's speed to depth and fraction; the new depth."""
+    """Add (or subtract) a kind's speed to depth and fraction; return the new depth."""
     speed = (int64(ram.speed_int[speed_kind]) << 8) | int64(ram.speed_frac[speed_kind])
     depth = (int64(ram.enemy_depth[slot]) << 8) | int64(ram.enemy_depth_frac[slot])
     depth = (depth + sign * speed) & 0xFFFF
@@ -56,7 +56,7 @@ def add_speed(ram: Ram, slot: int, speed_kind: int, sign: int) -> int:
 
 @rule
 def rise(ram: Ram, source: Source, slot: int, speed_kind: int) -> bool:
-    """One step towards the rim at the speed of ``speed_kind``; True where a tanker split."""
+    """Climb one step at the speed of ``speed_kind``; return True if a tanker split."""
     depth = add_speed(ram, slot, speed_kind, 1)
     if depth <= int64(ram.player_depth):
         arrive_at_rim(ram, slot)
@@ -83,7 +83,7 @@ def sink(ram: Ram, slot: int, speed_kind: int) -> None:
 
 @rule
 def arrive_at_rim(ram: Ram, slot: int) -> None:
-    """What happens to an enemy that has climbed to the player's depth."""
+    """Let an enemy that reached the player's depth walk the rim, or send it back down."""
     ram.enemy_depth[slot] = ram.player_depth
     kind = int64(ram.enemy_kind[slot])
     if (kind & KIND_MASK) == PULSAR and ram.queue_count != 0:
@@ -109,7 +109,7 @@ def arrive_at_rim(ram: Ram, slot: int) -> None:
 
 @rule
 def grow_spike(ram: Ram, source: Source, slot: int) -> int:
-    """Operation SPIKE, for spikers; the status flag: 0 when it has become a tanker."""
+    """Run operation SPIKE, for spikers; return the status flag, 0 if it has become a tanker."""
     lane = int64(ram.enemy_lane[slot])
     depth = int64(ram.enemy_depth[slot])
     if ram.spike_depth[lane] == 0:
@@ -128,7 +128,7 @@ def grow_spike(ram: Ram, source: Source, slot: int) -> int:
 
 @rule
 def hop(ram: Ram, source: Source, slot: int) -> int:
-    """A spiker at the bottom changes to the lane with the shortest spike."""
+    """Move a spiker at the bottom to the lane with the shortest spike; return the status flag."""
     lane = draw(source, 0xA031) & 0x0F
     best = int64(0)
     best_lane = lane
@@ -154,7 +154,7 @@ def hop(ram: Ram, source: Source, slot: int) -> int:
 
 @rule
 def above_spike(ram: Ram, slot: int) -> int:
-    """Operation ONSPIKE?: 0 while the enemy is deeper than the spike's tip in its lane."""
+    """Run operation ONSPIKE?; return 0 while the enemy is deeper than its lane's spike."""
     tip = int64(ram.spike_depth[ram.enemy_lane[slot]])
     if tip == 0:
         tip = int64(0xFF)
@@ -163,7 +163,7 @@ def above_spike(ram: Ram, slot: int) -> int:
 
 @rule
 def in_player_lane(ram: Ram, slot: int) -> bool:
-    """Whether the enemy stands, not flipping, in the lane of a living player."""
+    """Return whether the enemy stands, not flipping, in the lane of a living player."""
     return (
         ram.enemy_lane[slot] == ram.player_lane and ram.enemy_lane_ccw[slot] == ram.player_lane_ccw
     )
@@ -171,7 +171,7 @@ def in_player_lane(ram: Ram, slot: int) -> bool:
 
 @rule
 def pulsing(ram: Ram) -> int:
-    """Operation PULSING?: 0 if the pulse is off and will still be off in four steps."""
+    """Run operation PULSING?; return 0 if the pulse is off, also four steps later."""
     phase = int64(ram.pulse_phase)
     ahead = (4 * int64(ram.pulse_step) + phase) & 0xFF
     return 0 if (ahead & phase & 0x80) != 0 else 0x80
@@ -179,7 +179,7 @@ def pulsing(ram: Ram) -> int:
 
 @rule
 def move_pulsar(ram: Ram, source: Source, slot: int) -> None:
-    """Operation PULSARMOVE: oscillate between rim and potency depth, and electrify the lane."""
+    """Run operation PULSARMOVE: oscillate between rim and potency depth, electrify the lane."""
     potency = int64(ram.pulse_depth)
     if (ram.enemy_flags[slot] & FLAG_MOVING_DOWN) != 0:
         sink(ram, slot, PULSAR)
@@ -196,7 +196,7 @@ def move_pulsar(ram: Ram, source: Source, slot: int) -> None:
 
 @rule
 def advance_pulse(ram: Ram) -> None:
-    """The clock that all pulsars share."""
+    """Advance the clock that all pulsars share."""
     phase = (int64(ram.pulse_phase) + int64(ram.pulse_step)) & 0xFF
     ram.pulse_phase = phase
     if 0x0F <= phase < 0xC1:
@@ -205,7 +205,7 @@ def advance_pulse(ram: Ram) -> None:
 
 @rule
 def move_fuseball(ram: Ram, source: Source, slot: int) -> None:
-    """Operation FUSEMOVE: along the spoke, now and then off to a neighbouring one."""
+    """Run operation FUSEMOVE: along the spoke, now and then off to a neighbouring one."""
     if (ram.enemy_flags[slot] & FLAG_MOVING_DOWN) != 0:
         sink(ram, slot, FUSEBALL)
         if int64(ram.enemy_depth[slot]) >= FUSE_TURN_DEPTH:
@@ -239,7 +239,7 @@ def turn_fuseball(ram: Ram, source: Source, slot: int, chasing: bool) -> None:
 
 @rule
 def maybe_turn_fuseball(ram: Ram, source: Source, slot: int) -> None:
-    """A random turn in every other band of 32 depths."""
+    """Turn at random in every other band of 32 depths."""
     if (ram.enemy_depth[slot] & 0x20) == 0:
         return
     if draw(source, 0x9F66) >= int64(ram.fuse_move_threshold):
@@ -249,6 +249,6 @@ def maybe_turn_fuseball(ram: Ram, source: Source, slot: int) -> None:
 
 @rule
 def fuseball_kills(ram: Ram, slot: int) -> None:
-    """Operation FUSEKILL?: contact at the rim, in the lane above the spoke byte."""
+    """Run operation FUSEKILL?: kill on contact at the rim, in the lane above the spoke byte."""
     if ram.enemy_depth[slot] == ram.player_depth and ram.enemy_lane[slot] == ram.player_lane:
         kill_player(ram, PICTURE_BURNT)

@@ -55,7 +55,7 @@ def collide_shot(ram: Ram, source: Source, shot: int) -> None:
 
 @rule
 def shot_hits_enemy(ram: Ram, shot: int, slot: int) -> bool:
-    """Whether a player shot, where it is now, hits a live enemy."""
+    """Return whether a player shot, where it is now, hits a live enemy."""
     depth = int64(ram.enemy_depth[slot])
     kind = int64(ram.enemy_kind[slot]) & KIND_MASK
     if abs(depth - int64(ram.player_shot_depth[shot])) >= int64(ram.hit_range[kind]):

@@ -27,7 +27,7 @@ _OPERATION = op.OPERATION
 
 @rule
 def move_enemies(ram: Ram, source: Source) -> None:
-    """Slots 6 down to 0; a death inside does not stop the others, one before does."""
+    """Move slots 6 down to 0; a death inside does not stop the others, one before does."""
     if player_alive(ram):
         for slot in range(ENEMY_SLOTS - 1, -1, -1):
             if ram.enemy_depth[slot] != 0:

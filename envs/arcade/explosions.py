@@ -42,7 +42,7 @@ def start_explosion(ram: Ram, kind: int, lane: int, depth: int) -> None:
 
 @rule
 def advance_explosions(ram: Ram) -> None:
-    """One step of every explosion."""
+    """Advance every explosion by one step."""
     if ram.explosion_count == 0:
         return
     for i in range(BOOM_SLOTS - 1, -1, -1):

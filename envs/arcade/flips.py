@@ -42,7 +42,7 @@ def toggle_vertical(ram: Ram, slot: int) -> None:
 
 @rule
 def start_angle(ram: Ram, pivot: int, ccw: bool) -> int:
-    """Angle (sixteenths of a turn) at which a flip about spoke ``pivot`` begins."""
+    """Return the angle (sixteenths of a turn) at which a flip about spoke ``pivot`` begins."""
     if ccw:
         return (int64(ram.lane_angle[(pivot - 1) & 0x0F]) + 8) & 0x0F
     return int64(ram.lane_angle[pivot])
@@ -50,7 +50,7 @@ def start_angle(ram: Ram, pivot: int, ccw: bool) -> int:
 
 @rule
 def start_flip(ram: Ram, slot: int) -> None:
-    """Begin a flip about the lane's edge; on open wells the ends turn the enemy round."""
+    """Start a flip about the lane's edge; on open wells the ends turn the enemy round."""
     lane = int64(ram.enemy_lane[slot])
     kind = int64(ram.enemy_kind[slot])
     if ram.well_open != 0:
@@ -68,7 +68,7 @@ def start_flip(ram: Ram, slot: int) -> None:
 
 @rule
 def step_flip(ram: Ram, slot: int) -> int:
-    """One step of a flip or roll; the status flag: 0 when it has just ended, else 0x80."""
+    """Turn by one step of a flip or roll; return 0 if that ended it, else 0x80."""
     kind = int64(ram.enemy_kind[slot])
     ccw = (kind & KIND_CCW) != 0
     if (kind & KIND_MASK) == FUSEBALL:

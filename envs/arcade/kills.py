@@ -29,7 +29,7 @@ _FUSEBALL_POINTS = np.array([250, 500, 750], np.int64)
 
 @rule
 def shoot_enemy(ram: Ram, source: Source, slot: int) -> None:
-    """An enemy hit by a player shot."""
+    """Kill an enemy that a player shot hit."""
     if (int64(ram.enemy_kind[slot]) & KIND_MASK) == FUSEBALL:
         prize = _FUSEBALL_PRIZE[draw(source, 0xA31A) & 0x07]
         start_explosion(ram, BOOM_FUSEBALL_250 + prize, ram.enemy_lane[slot], ram.enemy_depth[slot])
@@ -41,7 +41,7 @@ def shoot_enemy(ram: Ram, source: Source, slot: int) -> None:
 
 @rule
 def zap_enemy(ram: Ram, source: Source, slot: int) -> None:
-    """An enemy struck by the superzapper: its cargo goes with it."""
+    """Kill an enemy struck by the superzapper, its cargo with it."""
     ram.enemy_flags[slot] &= 0xFF - CARGO_MASK
     destroy_enemy(ram, source, slot)
 
@@ -57,7 +57,7 @@ def destroy_enemy(ram: Ram, source: Source, slot: int) -> None:
         split_tanker(ram, source, slot)
     else:
         remove_enemy(ram, slot)
-    # The machine looks the points up after the split, from whoever stands in the slot then.
+    # The machine looks the points up after the split, from the enemy in the slot then.
     add_points(ram, _POINTS[int64(ram.enemy_kind[slot]) & KIND_MASK])
 
 

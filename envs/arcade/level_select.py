@@ -35,7 +35,7 @@ DISPLAY_LEVEL_SELECT = 0x08
 
 @rule
 def new_game(ram: Ram, source: Source) -> None:
-    """State 00 of a one-player game, with the first step of the level select."""
+    """Run state 00 of a one-player game, and the first step of the level select."""
     set_up_approach(ram, source)
     for digit in range(3):
         ram.score_p1[digit] = 0
@@ -54,7 +54,7 @@ def new_game(ram: Ram, source: Source) -> None:
 
 @rule
 def deepest_choice(ram: Ram) -> int:
-    """Highest entry of the level select that this game offers."""
+    """Return the highest entry of the level select that this game offers."""
     reached = int64(0)
     for entry in range(len(t.START_LEVEL_INDEX)):
         if t.START_LEVEL_INDEX[entry] <= ram.last_game_top_wave:
@@ -85,7 +85,7 @@ def start_level_select(ram: Ram) -> None:
 
 @rule
 def level_select(ram: Ram, source: Source) -> None:
-    """State 16: count down, move the cursor, choose on a press or when time is up."""
+    """Run state 16: count down, move the cursor, choose on a press or when time is up."""
     chosen = count_down(ram)
     move_cursor(ram)
     buttons = BUTTON_FIRE | BUTTON_ZAP
@@ -101,7 +101,7 @@ def level_select(ram: Ram, source: Source) -> None:
 
 @rule
 def count_down(ram: Ram) -> bool:
-    """One tick of the clock; True when it has run out."""
+    """Count down by one tick; return True when the time is up."""
     if ram.select_second_timer > 0:
         ram.select_second_timer -= 1
         return False

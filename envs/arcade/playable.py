@@ -1,8 +1,8 @@
 """Which images the rules can play on: those whose cells lead to no place outside a table.
 
-The machine reads its tables at whatever place a byte of RAM names.  Beyond a table it finds other
-parts of its ROM and RAM, which are not among the rules here.  So an image from outside, where any
-byte may stand, is looked at once; the rules then keep these cells within their limits.
+The machine reads its tables at any place that a byte of RAM names.  Beyond a table it finds other
+parts of its ROM and RAM, which are not among the rules here.  So a foreign image, which may hold
+any bytes, is checked once; the rules then keep these cells within their limits.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tempest_agent.envs.machine.memory import Ram
 from tempest_agent.envs.machine.programs import IS_STEP
 
 from .explosions import BOOM_GRAB
+from .superzapper import ZAPS_PER_WAVE
 
 PLAYED_STATES = (
     m.STATE_NEW_GAME,
@@ -30,13 +31,12 @@ PLAYED_STATES = (
     m.STATE_NEW_LIFE_2,
     m.STATE_WARP,
 )
-"""Game states that the rules carry on."""
+"""Game states that the rules cover."""
 
 IS_PLAYED: NDArray[np.bool_] = np.isin(np.arange(256), PLAYED_STATES)
 
 MOST_WAITING = int(t.WAVES[:, :, t.W_QUEUE].max())
 CARGO_MAX = 3
-ZAPS_MAX = 2
 
 _AT = {cell.name: cell.address for cell in m.CELLS}
 _GAME_STATE, _NEXT_STATE, _PLAYER_UP = _AT["game_state"], _AT["next_state"], _AT["player_up"]
@@ -50,7 +50,7 @@ _SHOT_LANE, _QUEUE_LANE, _BOOM = _AT["player_shot_lane"], _AT["queue_lane"], _AT
 
 @rule
 def misfit(ram: Ram) -> int:
-    """Address of a cell that leads the rules out of a table; -1 where they can play ``ram`` on."""
+    """Return the address of a cell that leads the rules out of a table; -1 if there is none."""
     state = ram.game_state
     if state == m.STATE_HIGH_SCORE_CHECK:
         return -1
@@ -64,7 +64,7 @@ def misfit(ram: Ram) -> int:
         return _START_BONUS
     if ram.select_top_index > t.LAST_ENTRY:
         return _SELECT_TOP
-    if ram.zap_uses > ZAPS_MAX:
+    if ram.zap_uses > ZAPS_PER_WAVE:
         return _ZAP_USES
     if ram.queue_count > MOST_WAITING:
         return _QUEUE_COUNT
@@ -85,7 +85,7 @@ def misfit(ram: Ram) -> int:
 
 @rule
 def _misfit_in_well(ram: Ram) -> int:
-    """The same for what lives in the slots; what an empty slot holds does not matter."""
+    """Return the same for the slots; what an empty slot holds does not matter."""
     for slot in range(m.ENEMY_SLOTS):
         if ram.enemy_depth[slot] != 0:
             if (ram.enemy_kind[slot] & m.KIND_MASK) > m.FUSEBALL:
@@ -108,7 +108,7 @@ def _misfit_in_well(ram: Ram) -> int:
 
 @kernel
 def _find_misfits(ram: NDArray[np.void], wanted: NDArray[np.bool_]) -> int:
-    """Number of the first wanted image that does not fit, times 2,048, plus its cell; or -1."""
+    """Return 2,048 times the number of the first wanted misfit, plus its cell; or -1."""
     for i in range(len(ram)):
         if wanted[i]:
             address = misfit(ram[i])
@@ -118,9 +118,9 @@ def _find_misfits(ram: NDArray[np.void], wanted: NDArray[np.bool_]) -> int:
 
 
 def find_misfit(ram: NDArray[np.void], wanted: NDArray[np.bool_]) -> tuple[int, str] | None:
-    """Number of the first image in ``ram`` that the rules cannot play, and what is wrong with it.
+    """Return the number of the first image that the rules cannot play, and what is wrong.
 
-    Only images where ``wanted`` is set are looked at; ``None`` where all of them are playable.
+    Only images where ``wanted`` is set are checked; ``None`` if all of them are playable.
     """
     found = _find_misfits(ram, wanted)
     if found < 0:

@@ -19,7 +19,7 @@ DEAD_HIDDEN = 0x81
 
 @rule
 def player_alive(ram: Ram) -> bool:
-    """Whether the player lives: bit 7 of the second lane byte marks a dead one."""
+    """Return whether the player lives: bit 7 of the second lane byte marks a dead one."""
     return (ram.player_lane_ccw & 0x80) == 0
 
 
@@ -67,7 +67,7 @@ PICTURE_BURNT = 10
 
 @rule
 def kill_player(ram: Ram, picture: int) -> None:
-    """Death by a shot, a pulsar, a fuseball or a spike: the ship bursts."""
+    """Kill by a shot, a pulsar, a fuseball or a spike: the ship bursts."""
     ram.death_picture[2] = picture
     start_explosion(ram, BOOM_PLAYER, ram.player_lane, ram.player_depth)
     ram.player_lane_ccw = DEAD_HIDDEN
@@ -75,6 +75,6 @@ def kill_player(ram: Ram, picture: int) -> None:
 
 @rule
 def grab_player(ram: Ram) -> None:
-    """Death in the arms of a rim walker: the ship stays visible."""
+    """Kill in the arms of a rim walker: the ship stays visible."""
     start_explosion(ram, BOOM_GRAB, ram.player_lane, ram.player_depth)
     ram.player_lane_ccw = DEAD_VISIBLE

@@ -11,7 +11,7 @@ LIVES_MAX = 6
 
 @rule
 def score_of(ram: Ram) -> int:
-    """Player 1's score as a number, 0 to 999,999."""
+    """Return player 1's score as a number, 0 to 999,999."""
     value = int64(0)
     for byte in range(2, -1, -1):
         digits = int64(ram.score_p1[byte])

@@ -60,7 +60,7 @@ def set_up_queue_and_spikes(ram: Ram) -> None:
 
 @rule
 def set_up_well(ram: Ram, source: Source) -> int:
-    """Build the shape of the player's level; returns its vanishing point's screen z."""
+    """Build the shape of the player's level; return its vanishing point's screen z."""
     index = int64(ram.wave_index[ram.player_up])
     if index >= t.LEVELS_WITH_OWN_WAVE:
         index = draw(source, 0xC2EE) & 0x5F
@@ -104,7 +104,7 @@ def clear_enemies(ram: Ram) -> None:
 
 @rule
 def clear_field(ram: Ram, source: Source) -> None:
-    """What a new life and a new wave have in common."""
+    """Clear shots, enemies, queue and explosions: what a new life and a new wave share."""
     clear_shots(ram)
     clear_enemies(ram)
     refill_queue(ram, source)

@@ -30,7 +30,7 @@ _FIRE_LIMIT = byte_table([0x00, 0xE0, 0xF0, 0xFA, 0xFF], 0xFF)
 
 @rule
 def move_shots(ram: Ram) -> None:
-    """Enemy shots first, then the player's."""
+    """Move the enemy shots, then the player's."""
     if ram.enemy_shot_count != 0:
         for shot in range(ENEMY_SHOT_SLOTS - 1, -1, -1):
             if ram.enemy_shot_depth[shot] != 0:
@@ -57,7 +57,7 @@ def move_enemy_shot(ram: Ram, shot: int) -> None:
 
 @rule
 def move_player_shot(ram: Ram, shot: int) -> None:
-    """A shot that meets a spike cuts it back, goes on slower, cuts again and is spent."""
+    """Move a shot; one that meets a spike cuts it back, slows, cuts again and is spent."""
     step = SHOT_SPEED if ram.player_shot_hits[shot] == 0 else SHOT_SPEED_IN_SPIKE
     depth = (int64(ram.player_shot_depth[shot]) + step) & 0xFF
     ram.player_shot_depth[shot] = depth

@@ -29,7 +29,7 @@ SPLIT_NEAR_RIM = 0x20
 
 @rule
 def hatch(ram: Ram, source: Source, lane: int) -> bool:
-    """Turn a waiting enemy into a live one at the bottom of ``lane``; False where none fits."""
+    """Turn a waiting enemy into a live one at the bottom of ``lane``; return False if none fits."""
     openings = ram.kind_openings
     kinds = count_openings(ram)
     if kinds == 0:
@@ -101,9 +101,9 @@ _NO_CARGO = -2
 
 @rule
 def create(ram: Ram, source: Source, kind: int, lane: int) -> int:
-    """Create one enemy of ``kind`` at the bottom; its slot, or a negative number on failure.
+    """Create one enemy of ``kind`` at the bottom; return its slot, or a negative number on failure.
 
-    A tanker that finds no cargo gives ``-2 - r``, r the random number its search began with.
+    A tanker that finds no cargo returns ``-2 - r``, r the random number that its search began with.
     """
     flags = birth_flags(ram, kind)
     if kind == TANKER:

@@ -21,29 +21,29 @@ ONE_COIN_ONE_CREDIT = 0x02
 
 
 @kernel
-def set_up_game(ram: Ram, source: Source, options: Any) -> None:
-    """Clear ``ram`` and leave it where the level of a game with ``options`` has been chosen.
+def set_up_game(ram: Ram, source: Source, switches: Any) -> None:
+    """Clear ``ram`` and leave it where the level of a game with ``switches`` has been chosen.
 
-    ``options`` is a record of ``OPTIONS_DTYPE``.  The next tick is that of the first new life
+    ``switches`` is a record of ``SWITCHES_DTYPE``.  The next tick starts the first life
     (state 02).
     """
     clear(ram)
     ram.dsw1_image = ONE_COIN_ONE_CREDIT
-    ram.dsw3_image = options.difficulty
-    ram.bonus_life_interval = options.bonus_life_interval
-    ram.lives_per_game = options.lives
+    ram.dsw3_image = switches.difficulty
+    ram.bonus_life_interval = switches.bonus_life_interval
+    ram.lives_per_game = switches.lives
     ram.mode_flags = MODE_IN_GAME | MODE_RUNNING
     ram.game_state = STATE_NEW_GAME
     new_game(ram, source)
-    choose_level(ram, source, options.level_index, options.start_bonus_index)
+    choose_level(ram, source, switches.level_index, switches.start_bonus_index)
 
 
 @kernel
-def start_game(ram: Ram, source: Source, options: Any) -> None:
-    """Clear ``ram`` and leave it at the first play tick of a game with ``options``.
+def start_game(ram: Ram, source: Source, switches: Any) -> None:
+    """Clear ``ram`` and leave it at the first play tick of a game with ``switches``.
 
     The game starts the machine's own way, except that any level can be chosen.
     """
-    set_up_game(ram, source, options)
+    set_up_game(ram, source, switches)
     while ram.game_state != STATE_PLAY:
         tick(ram, source)

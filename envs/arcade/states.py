@@ -30,7 +30,7 @@ SCREEN_SLIDE = 64
 
 @rule
 def new_life(ram: Ram, source: Source) -> None:
-    """State 02."""
+    """Run state 02."""
     ram.display_state = 0
     ram.game_state = STATE_NEW_LIFE_2
     ram.next_state = STATE_NEW_LIFE_2
@@ -40,7 +40,7 @@ def new_life(ram: Ram, source: Source) -> None:
 
 @rule
 def new_life_2(ram: Ram) -> None:
-    """State 1E."""
+    """Run state 1E."""
     ram.display_state = 0
     ram.next_state = STATE_PLAY
     ram.pause_timer = READY_TICKS
@@ -49,7 +49,7 @@ def new_life_2(ram: Ram) -> None:
 
 @rule
 def end_life(ram: Ram) -> None:
-    """State 06."""
+    """Run state 06."""
     ram.pause_timer = 0
     ram.lives[0] -= 1
     if ram.lives[0] == 0:
@@ -61,14 +61,14 @@ def end_life(ram: Ram) -> None:
 
 @rule
 def end_game(ram: Ram) -> None:
-    """State 08, which the last death runs at once."""
+    """Run state 08, which follows the last death at once."""
     ram.last_game_top_wave = max(int64(ram.wave_index[0]) - 1, 0)
     ram.game_state = STATE_HIGH_SCORE_CHECK
 
 
 @rule
 def pause(ram: Ram) -> None:
-    """State 0A; the claw can be turned meanwhile."""
+    """Run state 0A; the claw can be turned meanwhile."""
     if (ram.frame_counter & ram.pause_mask) == 0:
         if ram.pause_timer != 0:
             ram.pause_timer -= 1
@@ -80,7 +80,7 @@ def pause(ram: Ram) -> None:
 
 @rule
 def end_wave(ram: Ram, source: Source) -> None:
-    """State 0E: the next level, and a start bonus where one is pending."""
+    """Run state 0E: the next level, and a start bonus if one is pending."""
     if ram.wave_index[0] < LAST_LEVEL_INDEX:
         ram.wave_index[0] += 1
         ram.cur_wave += 1
@@ -93,7 +93,7 @@ def end_wave(ram: Ram, source: Source) -> None:
 
 @rule
 def level_entry(ram: Ram) -> None:
-    """State 18: the well comes near."""
+    """Run state 18: the well comes near."""
     ram.player_depth = RIM_DEPTH
     slide_screen(ram)
     eye = ((int64(ram.eye_depth_hi) << 8) | int64(ram.eye_depth_lo)) + ENTRY_SPEED

@@ -22,7 +22,7 @@ _TICKS = byte_table([0, 0x13, 5], 0)
 
 @rule
 def superzapper(ram: Ram, source: Source) -> None:
-    """Start on a press, run, kill; and mark the buttons as looked at."""
+    """Start on a press, run, kill; and mark the buttons as seen."""
     timer = int64(ram.zap_timer)
     if timer == 0:
         if (

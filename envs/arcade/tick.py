@@ -1,6 +1,6 @@
 """One game tick, the unit of all rules: 27.34 of them are a second on the machine.
 
-``tick(ram, source)`` carries one RAM image on by one tick.  The tick's controls must be in the
+``tick(ram, source)`` advances one RAM image by one tick.  The tick's controls must be in the
 image already (``inputs.set_inputs``); ``source`` gives the random bytes.
 """
 
@@ -18,12 +18,12 @@ from .states import end_life, end_wave, level_entry, new_life, new_life_2, pause
 from .warp import warp
 
 BUTTONS_UNSEEN = 0x80
-"""buttons_latched bit 7: no state routine has looked at the buttons in this tick."""
+"""buttons_latched bit 7: no state routine has read the buttons in this tick."""
 
 
 @rule
 def run_state(ram: Ram, source: Source) -> None:
-    """The state routine; the high-score and attract states are left as they are."""
+    """Run the state's routine; the high-score and attract states are not simulated."""
     state = ram.game_state
     if state == m.STATE_PLAY:
         play(ram, source)
@@ -49,7 +49,7 @@ def run_state(ram: Ram, source: Source) -> None:
 
 @kernel
 def tick(ram: Ram, source: Source) -> None:
-    """Carry ``ram`` (one RAM_DTYPE record, changed in place) on by one game tick."""
+    """Advance ``ram`` (one RAM_DTYPE record) by one game tick, in place."""
     step_star_field(ram)
     ram.buttons_latched |= BUTTONS_UNSEEN
     run_state(ram, source)

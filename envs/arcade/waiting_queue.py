@@ -48,7 +48,7 @@ def refill_queue(ram: Ram, source: Source) -> None:
 
 @rule
 def move_queue(ram: Ram, source: Source) -> None:
-    """Every entry counts down and circles; one that reaches 0 hatches."""
+    """Count down and circle every entry; one that reaches 0 hatches."""
     claimed = int64(0)
     if ram.queue_count != 0:
         claimed = advance_entries(ram, source)

@@ -30,7 +30,7 @@ def warp(ram: Ram, source: Source) -> None:
 
 @rule
 def fall(ram: Ram) -> None:
-    """One tick of accelerating fall, the eye behind the player, spikes in the lane deadly."""
+    """Fall for one tick, accelerating, the eye behind the player, spikes in the lane deadly."""
     speed = (int64(ram.warp_speed_int) << 8) | int64(ram.warp_speed_frac)
     depth = ((int64(ram.player_depth) << 8) | int64(ram.player_depth_frac)) + speed
     ram.player_depth_frac = depth & 0xFF

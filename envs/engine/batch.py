@@ -1,6 +1,6 @@
 """``GameBatch``: many games side by side in compiled code.
 
-The engine under both forms of the environment, the collector and the evaluator.
+The engine of both environments, of training and of evaluation.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from .report import REPORT_SIZE
 from .seeds import Seeds, streams_for
 from .settings import GameSettings
 from .state_check import STATE_SIZE, STREAM_END, check_images, check_states
-from .step_job import new_job, set_options
+from .step_job import new_job, set_switches
 from .step_kernels import (
+    ALONE,
     REFUSED,
     fill_output,
     observe_games,
@@ -73,28 +74,27 @@ class GameBatch:
     * ``ram``: ``RAM_DTYPE``; ``streams``: ``STREAM_DTYPE``; ``games``: ``GAME_DTYPE``;
     * ``codes``: int8 ``(num_games, NUM_FEATURES)``, the observation (``observe=True`` only);
     * ``points`` int32, ``terminated`` bool, ``truncated`` bool of the last step;
-      ``happened``, an int, tells of the last ``step()`` with bits of ``NOTED`` and ``ENDED``
-      whether it is worth looking;
+      ``happened``, an int of the last ``step()``: the bits ``NOTED`` and ``ENDED``;
     * with ``autoreset``: ``last_ram``, ``last_games``, ``last_codes``, the end of each game's
       last finished episode, valid where the last step returned terminated or truncated.
 
     A step puts in the action and plays ``frame_skip`` ticks; the spinner counts are put in at
-    every one of them.  A superzap that could not start or has nobody to kill is not put in; what
+    every one of them.  A superzap that could not start or would kill nobody is not put in; what
     was put in is in ``games["executed_spin"]`` (first tick) and ``games["executed_buttons"]``
     (fire of the first tick, the zap of any).  With ``input_delay`` these are older inputs than
     the step's action: each tick puts in the input chosen that many ticks before.
 
     ``skip_idle``: when a tick of the step leaves the game where the next tick needs no decision,
-    the step goes on by itself, with spinner and buttons at rest, until a decision is needed or
+    the step continues by itself, with spinner and buttons at rest, until a decision is needed or
     the game ends; the rest of ``frame_skip`` is dropped.  Such ticks are those of a dead player
-    and those between two stretches of play (pause, end of life, new life, end of wave, level
+    and those between two phases of play (pause, end of life, new life, end of wave, level
     entry).  The game is exactly the one that actions at rest would have made;
     ``games["step_idle_ticks"]`` counts the ticks.
 
     A game ends (``terminated``) when the machine reaches its high-score check.  At ``max_ticks``
     or ``max_steps`` it is ``truncated``, unless the last life is already lost: then it is
     terminated.  Without ``autoreset`` a finished game stays as it is, its flag stays set and its
-    points are 0, until it is reset; with it a new game begins within the same step.
+    points are 0, until it is reset; with it a new game starts within the same step.
 
     The games are the machine's, byte for byte, with one exception: where it would count more
     nymphs than its 64 places hold (hard setting, levels 96 to 99) and the level could never end,
@@ -132,7 +132,7 @@ class GameBatch:
         self.terminated = np.zeros(num_games, np.bool_)
         self.truncated = np.zeros(num_games, np.bool_)
         self._controls = np.zeros(num_games, np.int8), np.zeros(num_games, np.uint8)
-        self._options = self.settings.records()
+        self._switches = self.settings.records()
         self.happened = 0
         self._job: NDArray[np.int64] | None = None
         self._threads: StepThreads | None = None
@@ -142,16 +142,16 @@ class GameBatch:
 
         Returns what ``happened``.  Where these are no actions nothing is played, and it returns
         ``REFUSED`` or, for other types of arrays than the action space's, raises ``TypeError``.
-        After a step of many games whatever Python does is dear; here it does little.  ``None``
-        before the first ``step``, and where there is no such way.  Like ``step_job()`` it is good
+        After a step of many games everything in Python is slow; this does little of it.  ``None``
+        before the first ``step``, and on backends without it.  Like ``step_job()`` it is valid
         only as long as the batch.
         """
         self._started = False
 
     def reset(self, mask: NDArray[np.bool_] | None = None, seeds: Seeds | None = None) -> None:
-        """Begin new games where ``mask`` (default: everywhere) is set.
+        """Start new games where ``mask`` (default: everywhere) is set.
 
-        ``seeds``: see ``seeds.streams_for``; ``None`` goes on with each game's random stream, and
+        ``seeds``: see ``seeds.streams_for``; ``None`` continues each game's random stream, and
         draws one from the operating system the first time.
         """
         if mask is None:
@@ -194,7 +194,7 @@ class GameBatch:
         if spin.dtype != np.int8 or buttons.dtype != np.uint8:
             raise TypeError(
                 f"spin is {spin.dtype} and buttons {buttons.dtype}: int8 and uint8 are needed; "
-                "actions.py converts the environment's actions"
+                "api/action_spaces.py converts the environment's actions"
             )
         happened = self._play(spin, buttons, out)
         if happened == REFUSED:
@@ -206,11 +206,11 @@ class GameBatch:
         return self.points, self.terminated, self.truncated
 
     def set_start_levels(self, levels: Sequence[int]) -> None:
-        """Let games that begin from now on draw one entry of ``levels``, with equal chances."""
+        """Let new games draw one entry of ``levels``, with equal chances."""
         self.settings = replace(self.settings, start_level=list(levels))
-        self._options = self.settings.records()
+        self._switches = self.settings.records()
         if self._job is not None:
-            set_options(self._job, self._options)
+            set_switches(self._job, self._switches)
 
     def fill(self, out: StepOutput, mask: NDArray[np.bool_]) -> None:
         """Write the present state of the games where ``mask`` is set into ``out``."""
@@ -222,11 +222,11 @@ class GameBatch:
             out.rewards[:, mask] = self.points[mask] * out.scale
 
     def observations(self) -> NDArray[np.float32]:
-        """The observation of every game as floats, ``(num_games, NUM_FEATURES)``: a new array."""
+        """Return every game's observation as floats, a new array ``(num_games, NUM_FEATURES)``."""
         return as_floats(self.codes)
 
     def clone(self, games: NDArray[np.int64] | list[int] | None = None) -> NDArray[np.uint8]:
-        """States of the chosen games (default: all) as bytes, ``(count, STATE_SIZE)``.
+        """Return the states of the chosen games (default: all) as bytes, ``(count, STATE_SIZE)``.
 
         A state is all that the future of a game depends on besides the settings and the actions:
         RAM image, random stream and record, the pending inputs included.
@@ -241,10 +241,10 @@ class GameBatch:
     def restore(
         self, states: NDArray[np.uint8], games: NDArray[np.int64] | list[int] | None = None
     ) -> None:
-        """Put ``states`` from ``clone()`` of any batch back into the chosen games.
+        """Restore ``states`` from ``clone()`` of any batch into the chosen games.
 
-        The flags of the last step are cleared, the observation is written anew.  Raises
-        ``ValueError`` where ``states`` does not fit ``games`` or holds what no game has, such as a
+        The flags of the last step are cleared, the observation is rewritten.  Raises
+        ``ValueError`` if ``states`` does not fit ``games`` or holds what no game has, such as a
         byte that leads the rules out of a table; the games are then unchanged.
         """
         chosen = np.arange(self.num_games) if games is None else np.asarray(games, np.int64)
@@ -272,12 +272,12 @@ class GameBatch:
             self._threads.close()
 
     def step_job(self) -> NDArray[np.int64]:
-        """What the compiled ``step_games`` works on: addresses, good only as long as the batch."""
+        """Return the job of ``step_games``: addresses, valid only as long as the batch."""
         if self._job is None:
             settings = self.settings
             constants = [
                 self.num_games,
-                len(self._options),
+                len(self._switches),
                 settings.frame_skip,
                 settings.skip_idle,
                 settings.max_ticks or NEVER,
@@ -298,14 +298,14 @@ class GameBatch:
             self.last_ram,
             self.last_games,
             self.last_codes,
-            self._options,
+            self._switches,
             self.points,
             self.terminated,
             self.truncated,
         ]
 
     def _begin_games(self, mask: NDArray[np.bool_]) -> None:
-        reset_games(self.ram, self.streams, self.games, self._options, mask)
+        reset_games(self.ram, self.streams, self.games, self._switches, mask)
 
     def _observe(self, mask: NDArray[np.bool_]) -> None:
         if self.observing:
@@ -324,11 +324,11 @@ class GameBatch:
             return self._stepper(spin.copy(), buttons.copy(), *NOT_ACTING, *out)
 
     def _new_stepper(self) -> Callable[..., int]:
-        """``step_games`` for this batch's job, without the arguments that are always the same."""
+        """Return ``step_games`` with the arguments bound that never change."""
         prepare_steps()
         job = self.step_job()
         if self.num_threads == 1:
-            return partial(step_games, job, 0)
+            return partial(step_games, job, ALONE)
         self._threads = StepThreads(job, self._arrays(), self.num_threads)
         weakref.finalize(self, self._threads.close)
         return self._threads.step
@@ -339,5 +339,5 @@ class GameBatch:
 
 
 def rows_of(records: NDArray[np.void]) -> NDArray[np.uint8]:
-    """Bytes of the records, one row each, without copying."""
+    """Return the bytes of the records, one row each, without copying."""
     return records.view(np.uint8).reshape(len(records), records.dtype.itemsize)

@@ -16,12 +16,9 @@ from tempest_agent.envs.features.observe import write_features
 from tempest_agent.envs.game_state.controls import needs_no_input, zap_legal
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES, death_cause
 from tempest_agent.envs.machine.compiled import int64, rule
-from tempest_agent.envs.machine.inputs import SPINNER_MAX, set_inputs
+from tempest_agent.envs.machine.inputs import FIRE, SPINNER_MAX, ZAP, set_inputs
 from tempest_agent.envs.machine.memory import QUEUE_SLOTS, STATE_HIGH_SCORE_CHECK, Ram
 from tempest_agent.envs.machine.randomness import Source, draw
-
-FIRE, ZAP = 1, 2
-"""Bits of an action's buttons."""
 
 NO_CAUSE = -1
 RUNNING, TERMINATED, TRUNCATED, NOT_STARTED, LOST = range(5)
@@ -47,9 +44,9 @@ GAME_DTYPE = np.dtype(
         ("status", "u1"),
     ]
 )
-"""What the machine does not keep in its RAM about one game.
+"""Facts of one game that the machine does not keep in its RAM.
 
-``score`` goes on beyond 999,999 (``wraps`` counts the wraps).  ``ticks``, ``steps``,
+``score`` continues beyond 999,999 (``wraps`` counts the wraps).  ``ticks``, ``steps``,
 ``idle_ticks`` and ``deaths`` (by cause) count from the start of the game; ``points``,
 ``step_idle_ticks``, ``step_deaths``, ``step_death`` (the last cause or -1) and the executed inputs
 are those of the last step.  ``pending_*`` are inputs that have not taken effect yet, the next one
@@ -60,16 +57,16 @@ Game: TypeAlias = Any
 """A record of GAME_DTYPE inside compiled code."""
 
 IDLE_LIMIT = 2000
-"""More ticks than lie between any two decisions; only a hand-made image could need more."""
+"""More ticks than lie between any two decisions; only a made-up image could need more."""
 
 
 @rule
-def choose_options(stream: Source, options: NDArray[np.void]) -> int:
-    """Index of the start level that a new game gets, drawn where there are several."""
-    if len(options) == 1:
+def choose_switches(stream: Source, switches: NDArray[np.void]) -> int:
+    """Return the index of the start level of a new game, drawn if there are several."""
+    if len(switches) == 1:
         return 0
     number = (draw(stream, 0) * 256 + draw(stream, 0)) * 256 + draw(stream, 0)
-    return (number * len(options)) >> 24
+    return (number * len(switches)) >> 24
 
 
 @rule
@@ -94,16 +91,16 @@ def begin_record(ram: Ram, game: Game) -> None:
 
 
 @rule
-def begin_game(ram: Ram, stream: Source, game: Game, options: NDArray[np.void]) -> None:
-    """Start a new game at one of the start levels in ``options``."""
-    start_game(ram, stream, options[choose_options(stream, options)])
+def begin_game(ram: Ram, stream: Source, game: Game, switches: NDArray[np.void]) -> None:
+    """Start a new game at one of the start levels in ``switches``."""
+    start_game(ram, stream, switches[choose_switches(stream, switches)])
     _shorten_queue(ram)
     begin_record(ram, game)
 
 
 @rule
 def begin_step(game: Game) -> None:
-    """Clear what the record says about a single step, and count one."""
+    """Clear the record's fields of a single step, and count one step."""
     game.points = 0
     game.step_idle_ticks = 0
     game.step_deaths = 0
@@ -113,7 +110,7 @@ def begin_step(game: Game) -> None:
 
 @rule
 def take_inputs(ram: Ram, game: Game, spin: int, buttons: int, input_delay: int) -> None:
-    """Decide what the machine gets in this tick, and note it as executed."""
+    """Decide the machine's inputs of this tick, and record them as executed."""
     if input_delay > 0:
         late_spin = game.pending_spin
         late_buttons = game.pending_buttons
@@ -190,7 +187,7 @@ def _play_tick(
 
 @rule
 def game_over(ram: Ram) -> bool:
-    """Whether the machine has gone on to its high-score check."""
+    """Return whether the machine has gone on to its high-score check."""
     return bool(ram.game_state == STATE_HIGH_SCORE_CHECK)
 
 
@@ -239,7 +236,7 @@ def play_step(
 
 @rule
 def rest_game(game: Game) -> None:
-    """Write into the record of a finished game that nothing happened in this step."""
+    """Write into a finished game's record that nothing happened in this step."""
     game.points = 0
     game.step_idle_ticks = 0
     game.step_deaths = 0

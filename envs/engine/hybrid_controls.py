@@ -8,15 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, SPINNER_MAX
 
 NOT_ACTING: tuple[bool, NDArray[np.int64], NDArray[np.float32]] = (
     False, np.empty(0, np.int64), np.empty((0, 1), np.float32),
 )  # fmt: skip
 """For compiled code that takes whether it is given hybrid actions, and their two arrays."""
-
-
-BUTTON_PAIRS = 4
 
 
 NO_PAIR, NO_NUMBER = 1, 2
@@ -29,7 +26,7 @@ NAN_SPINNER = (
 
 
 def spinner_counts(spinner: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
-    """Knob counts of spinner values, rounded and cut to -31..31.  ``ValueError`` for NaN."""
+    """Return the knob counts of spinner values, rounded and cut to -31..31; refuse NaN."""
     values = np.ascontiguousarray(spinner, np.float64)
     counts = np.empty(values.shape, np.int8)
     if not _round_counts(values.reshape(-1), counts.reshape(-1)):
@@ -39,7 +36,7 @@ def spinner_counts(spinner: NDArray[np.floating[Any]]) -> NDArray[np.int8]:
 
 @rule
 def _count(value: float) -> int:
-    """Knob counts of a spinner value; 0 for NaN."""
+    """Return the knob counts of a spinner value; 0 for NaN."""
     if value != value:
         return 0
     return int64(np.rint(max(-1.0, min(1.0, value)) * SPINNER_MAX))
@@ -84,5 +81,5 @@ def decode_hybrid(
     counts: NDArray[np.int8],
     pairs: NDArray[np.uint8],
 ) -> int:
-    """``write_controls`` for Python."""
+    """Call ``write_controls`` from Python."""
     return write_controls(buttons, spinner, counts, pairs)

@@ -1,7 +1,6 @@
-"""States of games as the environments give them out: those of ``GameBatch`` with the delay.
+"""Saved states of games: those of ``GameBatch`` with the input delay.
 
-Inputs on their way are kept in order of arrival, so a state means the same only where inputs take
-as long.
+Pending inputs are kept in order of arrival, so a state is valid only at the same delay.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ SAVED_SIZE = 1 + STATE_SIZE
 
 
 def saved_states(batch: GameBatch) -> NDArray[np.uint8]:
-    """The states of all games, uint8 ``(num_games, SAVED_SIZE)``."""
+    """Return the states of all games, uint8 ``(num_games, SAVED_SIZE)``."""
     states = batch.clone()
     delays = np.full((len(states), 1), batch.settings.input_delay, np.uint8)
     return np.concatenate([delays, states], axis=1)
 
 
 def restore_saved(batch: GameBatch, states: NDArray[np.uint8]) -> None:
-    """Put back what ``saved_states`` gave.
+    """Restore what ``saved_states`` returned.
 
     Raises ``ValueError`` for arrays of another form, and for states of games with another input
     delay; the games are then unchanged.
@@ -40,7 +39,7 @@ def restore_saved(batch: GameBatch, states: NDArray[np.uint8]) -> None:
         )
         raise ValueError(
             f"states is {kind}, but {batch.num_games} games need uint8 of shape {expected} "
-            "as clone_states() gives it"
+            "as clone_states() returns it"
         )
     states = np.asarray(states)
     delay = batch.settings.input_delay

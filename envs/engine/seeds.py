@@ -1,4 +1,4 @@
-"""One random stream per game from whatever the user gave as a seed."""
+"""One random stream per game, from any form of seed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LARGEST_SEED = 2**64 - 1
 
 
 def check_seed(seed: object) -> None:
-    """``ValueError`` unless ``seed`` is one that a user may give: 0 to ``2**64 - 1``, or None."""
+    """Raise ``ValueError`` unless ``seed`` is a whole number from 0 to ``2**64 - 1``, or None."""
     if seed is not None and not (is_whole(seed) and 0 <= seed <= LARGEST_SEED):
         raise ValueError(f"seed={shown(seed)}: a whole number from 0 to 2**64 - 1, or None")
 
@@ -44,7 +44,7 @@ def listed_seeds(seeds: object, num_games: int) -> list[Seed] | None:
 
 
 def streams_for(seeds: Seeds, num_games: int) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
-    """Streams of ``num_games`` games, and which of them ``seeds`` names.
+    """Return the streams of ``num_games`` games, and which of them ``seeds`` names.
 
     An int ``s`` gives game ``i`` the seed ``s + i``, as Gymnasium's vector environments do; game
     ``i`` is then the same as game 0 of a batch with seed ``s + i``.  A list gives every game its

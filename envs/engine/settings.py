@@ -1,4 +1,4 @@
-"""What a user may choose about the games of an environment, checked before anything runs."""
+"""Settings of the games of an environment, checked before anything runs."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.checks import check_flag, check_whole
 from tempest_agent.envs.features.layout import MAX_INPUT_DELAY
-from tempest_agent.envs.machine.options import OPTIONS_DTYPE, Options
+from tempest_agent.envs.machine.switches import SWITCHES_DTYPE, Switches
 from tempest_agent.envs.messages import shown
 
 StartLevel: TypeAlias = int | Sequence[int]
 
 LARGEST_LIMIT = 2**62 - 1
 MOST_TICKS = 1_000_000
-"""Of one action: ten hours of play, longer than a game lasts that nobody plays."""
+"""Of one action: ten hours of play, longer than an unattended game lasts."""
 MOST_LEVELS = 10_000
 """Entries of a list of start levels."""
 
@@ -30,7 +30,7 @@ class GameSettings:
 
     ``start_level``: a level 1-99, or a list, tuple or range of levels from which every game
     draws its own with equal chances.  ``lives``, ``bonus_life``, ``difficulty``, ``start_bonus``:
-    as in ``Options``.
+    as in ``Switches``.
 
     ``frame_skip``: ticks that an action is held, up to a million.  ``skip_idle``: play ticks that
     need no decision within the step before (see ``GameBatch``).  ``max_ticks``, ``max_steps``: the
@@ -52,7 +52,7 @@ class GameSettings:
     input_delay: int = 0
 
     def __post_init__(self) -> None:
-        self._options()
+        self._switches()
         check_whole("frame_skip", self.frame_skip, 1, MOST_TICKS, "1 decides every tick")
         check_whole("input_delay", self.input_delay, 0, MAX_INPUT_DELAY, "0 acts in the next tick")
         for name in ("max_ticks", "max_steps"):
@@ -60,7 +60,7 @@ class GameSettings:
                 check_whole(name, getattr(self, name), 1, LARGEST_LIMIT, "None never cuts a game")
         check_flag("skip_idle", self.skip_idle)
 
-    def _options(self) -> list[Options]:
+    def _switches(self) -> list[Switches]:
         given: Any = self.start_level
         if isinstance(given, (str, bytes)):
             raise ValueError(
@@ -77,17 +77,17 @@ class GameSettings:
         if len(levels) > MOST_LEVELS:
             raise ValueError(
                 f"start_level={shown(self.start_level)} names more than {MOST_LEVELS:,} levels: "
-                "name each as often as its share asks for"
+                "name each in proportion to its share"
             )
         return [
-            Options(level, self.lives, self.bonus_life, self.difficulty, self.start_bonus)
+            Switches(level, self.lives, self.bonus_life, self.difficulty, self.start_bonus)
             for level in levels
         ]
 
     def records(self) -> NDArray[np.void]:
-        """One ``OPTIONS_DTYPE`` record for each start level, shape ``(levels,)``."""
-        options = self._options()
-        records = np.zeros(len(options), OPTIONS_DTYPE)
-        for at, option in enumerate(options):
-            records[at] = option.record()
+        """Return one ``SWITCHES_DTYPE`` record for each start level, shape ``(levels,)``."""
+        switches = self._switches()
+        records = np.zeros(len(switches), SWITCHES_DTYPE)
+        for at, each in enumerate(switches):
+            records[at] = each.record()
         return records

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.playable import find_misfit
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.inputs import FIRE, SPINNER_MAX, ZAP
 from tempest_agent.envs.machine.memory import RAM_SIZE, from_bytes
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE
 
-from .game_step import FIRE, GAME_DTYPE, LOST, NO_CAUSE, NOT_STARTED, RUNNING, ZAP
+from .game_step import GAME_DTYPE, LOST, NO_CAUSE, NOT_STARTED, RUNNING
 
 STREAM_END = RAM_SIZE + STREAM_DTYPE.itemsize
 STATE_SIZE = STREAM_END + GAME_DTYPE.itemsize
@@ -71,7 +71,7 @@ def check_states(states: Any, count: int) -> NDArray[np.uint8]:
 
 
 def check_images(states: NDArray[np.uint8]) -> None:
-    """``ValueError`` where a running game's image is one that the rules cannot play on."""
+    """Raise ``ValueError`` if the rules cannot play on from a running game's image."""
     running = states[:, STREAM_END:].copy().view(GAME_DTYPE)["status"][:, 0] == RUNNING
     misfit = find_misfit(from_bytes(states[:, :RAM_SIZE]), running)
     if misfit is not None:

@@ -1,11 +1,10 @@
 """A step's job: all that compiled code works on, as one array of numbers.
 
-A step needs some twenty arrays and ten constants.  Handing them to compiled code one by one costs
-as much as playing ten games, and a thread that waits inside compiled code could not be given them
-at all.  So their addresses and the constants stand in an array that is made once, and only what
-is new in a step is written into it.
+A step needs some twenty arrays and ten constants.  Passing them to compiled code one by one costs
+as much as playing ten games.  So their addresses and the constants stand in an array that is made
+once, and only what is new in a step is written into it.
 
-Behind them stand the counters by which threads share the games, see ``shares``.
+Behind them stand the counters by which threads share the games, see ``work_sharing``.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 (
-    RAM, STREAMS, GAMES, CODES, LAST_RAM, LAST_GAMES, LAST_CODES, OPTIONS,
+    RAM, STREAMS, GAMES, CODES, LAST_RAM, LAST_GAMES, LAST_CODES, SWITCHES,
     POINTS, TERMINATED, TRUNCATED,
 ) = range(11)  # fmt: skip
 """Places of the addresses of a batch's arrays."""
@@ -23,34 +22,31 @@ SPIN, BUTTONS, FLOATS, REPORT, ENDS, REWARDS = range(11, 17)
 """Places of the addresses that a step brings with it."""
 
 (
-    TOTAL, NUM_OPTIONS, FRAME_SKIP, SKIP_IDLE, MAX_TICKS, MAX_STEPS, INPUT_DELAY, AUTORESET,
+    TOTAL, NUM_SWITCHES, FRAME_SKIP, SKIP_IDLE, MAX_TICKS, MAX_STEPS, INPUT_DELAY, AUTORESET,
     OBSERVING,
 ) = range(17, 26)  # fmt: skip
 """Places of the constants."""
 
 FLOATING, REPORTING, ENDING, REWARDING = range(26, 30)
-"""Places of 1 where a step brings ``FLOATS``, ``REPORT``, ``ENDS``, ``REWARDS``, else 0."""
+"""Places of 1 if a step brings ``FLOATS``, ``REPORT``, ``ENDS``, ``REWARDS``, else 0."""
 
 THREADS = 30
 SCALE = 31
 """Place of the reward for a point, the bits of a float."""
 
-HAPPENED = 32
-"""Place of what happened in the step, bits as ``step_games`` returns them."""
-
 COUNTERS = 40
 LINE = 8
-"""A counter has a cache line to itself, so that threads do not take it from each other."""
+"""A counter has a cache line to itself, so that threads do not contend for it."""
 
 
 def new_job(
     arrays: list[NDArray[np.generic]], constants: list[int], threads: int
 ) -> NDArray[np.int64]:
-    """A job of a batch's ``arrays`` (``RAM`` to ``TRUNCATED``) and ``constants`` (from ``TOTAL``).
+    """Return a job of ``arrays`` (``RAM`` to ``TRUNCATED``) and ``constants`` (from ``TOTAL``).
 
-    It holds addresses: whoever keeps the job has to keep the arrays as well.
+    It holds addresses: the owner of the job has to keep the arrays alive.
     """
-    job = np.zeros(COUNTERS + (2 * threads + 2) * LINE, np.int64)
+    job = np.zeros(COUNTERS + (threads + 1) * LINE, np.int64)
     for place, array in enumerate(arrays):
         job[place] = address(array)
     job[TOTAL : TOTAL + len(constants)] = constants
@@ -58,12 +54,12 @@ def new_job(
     return job
 
 
-def set_options(job: NDArray[np.int64], options: NDArray[np.void]) -> None:
-    """Let new games draw from other ``options``; between two steps only."""
-    job[OPTIONS] = address(options)
-    job[NUM_OPTIONS] = len(options)
+def set_switches(job: NDArray[np.int64], switches: NDArray[np.void]) -> None:
+    """Let new games draw from other ``switches``; between two steps only."""
+    job[SWITCHES] = address(switches)
+    job[NUM_SWITCHES] = len(switches)
 
 
 def address(array: NDArray[np.generic]) -> int:
-    """Where the array's memory begins."""
+    """Return the address of the array's memory."""
     return int(array.__array_interface__["data"][0])

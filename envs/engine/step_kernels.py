@@ -1,4 +1,4 @@
-"""What Python calls to step, begin and show the games of a batch."""
+"""The kernels that Python calls to step, reset and observe the games of a batch."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tempest_agent.envs.engine.hybrid_controls import NOT_ACTING, write_controls
 from tempest_agent.envs.features.floats import expect_floats, write_floats
 from tempest_agent.envs.features.layout import NUM_FEATURES
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
-from tempest_agent.envs.machine.intrinsics import array_at, bits_of, fetch_or, float_of, load
+from tempest_agent.envs.machine.intrinsics import array_at, bits_of, float_of
 from tempest_agent.envs.machine.memory import RAM_DTYPE
-from tempest_agent.envs.machine.options import OPTIONS_DTYPE
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE
+from tempest_agent.envs.machine.switches import SWITCHES_DTYPE
 
 from . import step_job as at
 from .game_step import (
@@ -30,12 +30,14 @@ from .game_step import (
     rest_game,
 )
 from .report import REPORT_SIZE, write_report
-from .work_sharing import await_share, claim, finish, linger, open_shares
+from .work_sharing import claim, finish, linger, open_shares
 
-NOTED, ENDED, UNFINISHED, REFUSED = 1, 2, 4, 8
-"""Bits of what happened in a step: a life was lost or a game is over as far as ``info`` goes; a
-game is terminated or truncated; and of ``step_games`` alone: a thread is still playing; nothing
-was played."""
+NOTED, ENDED, REFUSED = 1, 2, 4
+"""Bits of what happened in a step: a life was lost or a game is over, so that ``info`` names a
+cause; a game is terminated or truncated; nothing was played, because the arrays do not fit."""
+
+ALONE = -1
+"""Instead of a thread's share: the caller plays all games."""
 
 
 @rule
@@ -49,7 +51,7 @@ def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
     last_ram = array_at(job[at.LAST_RAM], (total,), RAM_DTYPE)
     last_games = array_at(job[at.LAST_GAMES], (total,), GAME_DTYPE)
     last_codes = array_at(job[at.LAST_CODES], (total, NUM_FEATURES), np.int8)
-    options = array_at(job[at.OPTIONS], (job[at.NUM_OPTIONS],), OPTIONS_DTYPE)
+    switches = array_at(job[at.SWITCHES], (job[at.NUM_SWITCHES],), SWITCHES_DTYPE)
     points = array_at(job[at.POINTS], (total,), np.int32)
     terminated = array_at(job[at.TERMINATED], (total,), np.bool_)
     truncated = array_at(job[at.TRUNCATED], (total,), np.bool_)
@@ -105,7 +107,7 @@ def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
         if autoreset and game.status != RUNNING:
             last_ram[i] = ram[i]
             last_games[i] = games[i]
-            begin_game(ram[i], streams[i], game, options)
+            begin_game(ram[i], streams[i], game, switches)
             if observing:
                 # For whole rows Numba would compile an error message as well, which takes seconds.
                 for code in range(NUM_FEATURES):
@@ -121,40 +123,69 @@ def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
 
 
 @rule
-def _fit(
-    total: int,
+def _take_arrays(
+    job: NDArray[np.int64],
+    spin: NDArray[np.int8],
+    buttons: NDArray[np.uint8],
+    acting: bool,
+    pairs: NDArray[np.int64],
+    turns: NDArray[np.float32],
     floats: NDArray[np.float32],
     report: NDArray[np.int64],
     ends: NDArray[np.bool_],
     rewards: NDArray[np.float64],
+    scale: float,
 ) -> bool:
-    """Whether each of a step's outputs has a place for every game, or none."""
+    """Write a step's arrays into ``job``; return whether they fit.
+
+    ``spin`` and ``buttons`` are the step's controls.  With ``acting`` they are first written from
+    hybrid actions, ``pairs`` and ``turns``.  ``floats``, ``report``, ``ends`` and ``rewards`` have
+    a place for every game, or none.
+    """
+    total = job[at.TOTAL]
     if len(floats) > 0 and floats.shape != (total, NUM_FEATURES):
         return False
     if len(report) > 0 and report.shape != (total, REPORT_SIZE):
         return False
     if ends.shape[1] > 0 and ends.shape != (2, total):
         return False
-    return rewards.shape[1] == 0 or rewards.shape == (2, total)
-
-
-@rule
-def _note_arrays(
-    job: NDArray[np.int64],
-    spin: NDArray[np.int8],
-    buttons: NDArray[np.uint8],
-    floats: NDArray[np.float32],
-    report: NDArray[np.int64],
-    ends: NDArray[np.bool_],
-    rewards: NDArray[np.float64],
-    scale: float,
-) -> None:
+    if rewards.shape[1] > 0 and rewards.shape != (2, total):
+        return False
+    if acting:
+        if len(pairs) != total or turns.shape != (total, 1):
+            return False
+        if write_controls(pairs, turns, spin, buttons) != 0:
+            return False
     job[at.SPIN], job[at.BUTTONS] = spin.ctypes.data, buttons.ctypes.data
     job[at.FLOATS], job[at.FLOATING] = floats.ctypes.data, len(floats) > 0
     job[at.REPORT], job[at.REPORTING] = report.ctypes.data, len(report) > 0
     job[at.ENDS], job[at.ENDING] = ends.ctypes.data, ends.shape[1] > 0
     job[at.REWARDS], job[at.REWARDING] = rewards.ctypes.data, rewards.shape[1] > 0
     job[at.SCALE] = bits_of(scale)
+    return True
+
+
+@kernel
+def open_step(
+    job: NDArray[np.int64],
+    spin: NDArray[np.int8],
+    buttons: NDArray[np.uint8],
+    acting: bool,
+    pairs: NDArray[np.int64],
+    turns: NDArray[np.float32],
+    floats: NDArray[np.float32],
+    report: NDArray[np.int64],
+    ends: NDArray[np.bool_],
+    rewards: NDArray[np.float64],
+    scale: float,
+) -> int:
+    """Let threads play a step with these arrays; return ``REFUSED`` if they do not fit, else 0."""
+    if not _take_arrays(
+        job, spin, buttons, acting, pairs, turns, floats, report, ends, rewards, scale
+    ):
+        return REFUSED
+    open_shares(job)
+    return 0
 
 
 @kernel
@@ -172,42 +203,24 @@ def step_games(
     rewards: NDArray[np.float64],
     scale: float,
 ) -> int:
-    """One step of the games of ``job``; what happened, bits of ``NOTED``, ``ENDED``, ...
+    """Play one step of the games of ``job``; return what happened.
 
-    ``spin`` and ``buttons`` are what the step puts in.  When ``acting`` they are written first
-    from hybrid actions, ``pairs`` and ``turns``; where these are none, the answer is ``REFUSED``
-    and nothing is played, nor if an output does not fit.  ``floats``, ``report``, ``ends`` and
-    ``rewards``, where they have a place for each game, receive what ``StepOutput`` says.
-
-    The owner of ``share`` 0 calls this for every step, the other threads once: they play in all
-    steps that come, whatever their other arguments, and return when it is time to sleep.
+    With the ``share`` ``ALONE`` one thread plays all games with the arrays given, see
+    ``_take_arrays``; nothing is played, and the answer is ``REFUSED``, if they do not fit.
+    Otherwise the thread of that share plays in the step that ``open_step`` opened.
     """
-    if share == 0:
-        total = job[at.TOTAL]
-        if not _fit(total, floats, report, ends, rewards):
+    if share == ALONE:
+        if not _take_arrays(
+            job, spin, buttons, acting, pairs, turns, floats, report, ends, rewards, scale
+        ):
             return REFUSED
-        if acting:
-            if len(pairs) != total or turns.shape != (total, 1):
-                return REFUSED
-            if write_controls(pairs, turns, spin, buttons) != 0:
-                return REFUSED
-        _note_arrays(job, spin, buttons, floats, report, ends, rewards, scale)
-        if job[at.THREADS] == 1:
-            return _play_games(job, 0, job[at.TOTAL])
-        job[at.HAPPENED] = 0
-        open_shares(job)
-    woken = True
-    while share == 0 or await_share(job, share, woken):
-        woken = False
+        return _play_games(job, 0, job[at.TOTAL])
+    start, stop = claim(job, share)
+    while start < stop:
+        finish(job, share, stop - start, _play_games(job, start, stop))
         start, stop = claim(job, share)
-        while start < stop:
-            happened = _play_games(job, start, stop)
-            if happened != 0:
-                fetch_or(job, at.HAPPENED, happened)
-            finish(job, stop - start)
-            start, stop = claim(job, share)
-        if share == 0:
-            return load(job, at.HAPPENED) if linger(job) else UNFINISHED
+    if share == 0:
+        linger(job)
     return 0
 
 
@@ -221,22 +234,27 @@ NOTHING: tuple[Any, ...] = (
     np.empty((0, 0)),
     0.0,
 )
-"""What ``step_games`` takes besides job and share, empty."""
+"""The arrays of a step, empty."""
 
 _lock = threading.Lock()
 
 
 def prepare_steps() -> None:
-    """Compile ``step_games``, or find it on disk; from now on it takes arrays of its types alone.
+    """Compile both kernels, or find them on disk; from now on they take arrays of these types only.
 
-    For others it raises ``TypeError``, where Numba would compile it anew, for most of a minute.
+    For others they raise ``TypeError``, where Numba would compile for most of a minute.
     """
-    compiled: Any = step_games
-    wanted = tuple(map(numba.typeof, (np.empty(0, np.int64), 0, *NOTHING)))
+    job = np.empty(0, np.int64)
+    wanted: list[tuple[Any, tuple[Any, ...]]] = [
+        (open_step, (job, *NOTHING)),
+        (step_games, (job, ALONE, *NOTHING)),
+    ]
     with _lock:
-        if wanted not in compiled.signatures:
-            compiled.compile(wanted)
-        compiled.disable_compile()
+        for compiled, arguments in wanted:
+            types = tuple(map(numba.typeof, arguments))
+            if types not in compiled.signatures:
+                compiled.compile(types)
+            compiled.disable_compile()
 
 
 @kernel
@@ -244,13 +262,13 @@ def reset_games(
     ram: NDArray[np.void],
     streams: NDArray[np.void],
     games: NDArray[np.void],
-    options: NDArray[np.void],
+    switches: NDArray[np.void],
     mask: NDArray[np.bool_],
 ) -> None:
     """Start new games where ``mask`` is set."""
     for i in range(len(ram)):
         if mask[i]:
-            begin_game(ram[i], streams[i], games[i], options)
+            begin_game(ram[i], streams[i], games[i], switches)
 
 
 @kernel

@@ -10,22 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .step_job import HAPPENED
-from .step_kernels import NOTHING, UNFINISHED, step_games
-from .work_sharing import clear_shares, dismiss, dismissed, finished, take_sleeper
+from .step_kernels import NOTHING, REFUSED, open_step, step_games
+from .work_sharing import finished, happened_in, leave_no_games
 
 _NAP = 50e-6
-# Seconds between two looks at a thread that something else keeps from its last games.
+# Seconds between two checks of a thread that something else keeps from its last games.
 
 
 class StepThreads:
-    """The caller and ``num_threads - 1`` more.
+    """The caller and ``num_threads - 1`` more, which sleep between two steps.
 
-    Nobody waits for a thread to begin: the caller starts with its own share of the games at once,
-    and plays those of a thread that is late as well.  After a step the threads stay awake inside
-    compiled code for a while, so that steps that follow each other closely wake nobody.
-
-    They begin with the first step, and end with ``close``.
+    The caller wakes them, starts with its own share of the games at once, and plays those of a
+    thread that is late as well.  The threads start with the first step and end with ``close``.
 
     ``arrays``: those whose addresses are in ``job``; they live as long as the threads.
     """
@@ -39,22 +35,21 @@ class StepThreads:
         self._process = 0
 
     def step(self, *arrays: Any) -> int:
-        """Play a step with ``arrays`` as ``step_games`` takes them; what happened in it."""
-        job = self._job
-        # Threads do not survive a fork: a child process makes its own.
+        """Play a step with ``arrays`` as ``step_games`` takes them; return what happened in it."""
+        # Threads do not survive a fork: a child process starts its own.
         if self._process != os.getpid():
             self._start()
-        # Kept for the threads, should an interrupt end this function before they are through.
+        # Kept for the threads, should an interrupt end this function before they have finished.
         self._held = arrays
-        for worker in self._workers:
-            if take_sleeper(job, worker.share):
-                worker.wake()
         try:
-            happened = step_games(job, 0, *arrays)
+            if open_step(self._job, *arrays) == REFUSED:
+                return REFUSED
+            for worker in self._workers:
+                worker.wake()
         finally:
-            self._wait()
+            self._play()
         self._held = None
-        return job.item(HAPPENED) if happened & UNFINISHED else happened
+        return happened_in(self._job)
 
     def close(self) -> None:
         """End the threads; the next step starts new ones."""
@@ -63,17 +58,15 @@ class StepThreads:
         workers = self._workers
         for worker in workers:
             worker.over = True
-        dismiss(self._job)
-        for worker in workers:
             worker.wake()
-        # Not before: who interrupts the lines above can call this again.
+        # Not before: after an interrupt in the lines above this can be called again.
         self._process = 0
         for worker in workers:
             if worker is not threading.current_thread() and worker.ident is not None:
                 worker.join()
 
     def _start(self) -> None:
-        clear_shares(self._job)
+        leave_no_games(self._job)
         self._workers = []
         self._process = os.getpid()
         try:
@@ -84,11 +77,14 @@ class StepThreads:
             self.close()
             raise
 
-    def _wait(self) -> None:
+    def _play(self) -> None:
+        """Play the caller's part of an open step, and wait for the others; whole in any case."""
         interrupted = None
         while not finished(self._job):
             try:
-                time.sleep(_NAP)
+                step_games(self._job, 0, *NOTHING)
+                if not finished(self._job):
+                    time.sleep(_NAP)
             except KeyboardInterrupt as pressed:
                 interrupted = pressed
         if interrupted is not None:
@@ -100,9 +96,8 @@ class _Worker(threading.Thread):
 
     def __init__(self, share: int, job: NDArray[np.int64], arrays: Any) -> None:
         super().__init__(name=f"tempest-games-{share}", daemon=True)
-        self.share = share
         self.over = False
-        """Set once it is to end: the job's own word may be taken back by threads begun later."""
+        self._share = share
         self._job = job
         self._arrays = arrays
         self._asleep = threading.Lock()
@@ -114,11 +109,5 @@ class _Worker(threading.Thread):
             self._asleep.release()
 
     def run(self) -> None:
-        while not self._ends():
-            # The arrays of every step it finds in the job.
-            step_games(self._job, self.share, *NOTHING)
-            if not self._ends():
-                self._asleep.acquire()
-
-    def _ends(self) -> bool:
-        return self.over or dismissed(self._job)
+        while self._asleep.acquire() and not self.over:
+            step_games(self._job, self._share, *NOTHING)

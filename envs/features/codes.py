@@ -15,7 +15,7 @@ FULL = FEATURE_SCALE
 
 @rule
 def nearness(depth: int) -> int:
-    """1 at the rim, falling linearly from just below it to the bottom."""
+    """Return 1 at the rim, falling linearly from just below it to the bottom."""
     if depth <= RIM_DEPTH:
         return FULL
     return max(1, (0xF0 - depth) * 120 // 223)
@@ -23,7 +23,7 @@ def nearness(depth: int) -> int:
 
 @rule
 def soon(ticks: int, horizon: int) -> int:
-    """1 for the next tick (0), falling to the least code from ``horizon`` ticks on."""
+    """Return 1 for the next tick (0), falling to the least code from ``horizon`` ticks on."""
     if ticks <= 0:
         return FULL
     if ticks >= horizon:
@@ -33,7 +33,7 @@ def soon(ticks: int, horizon: int) -> int:
 
 @rule
 def close(distance: int, horizon: int) -> int:
-    """1 for no distance, falling linearly to the least code from ``horizon`` on."""
+    """Return 1 for no distance, falling linearly to the least code from ``horizon`` on."""
     if distance <= 0:
         return FULL
     if distance >= horizon:
@@ -43,7 +43,7 @@ def close(distance: int, horizon: int) -> int:
 
 @rule
 def share(value: int, top: int) -> int:
-    """``value / top``, cut at 1."""
+    """Return ``value / top``, cut at 1."""
     return min(FULL, value * FULL // top)
 
 

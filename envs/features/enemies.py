@@ -1,4 +1,4 @@
-"""What the observation tells of the enemies: each is written into the lanes that it concerns."""
+"""The observation of the enemies: each is written into the lanes that it concerns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _STRIKE_HORIZON = 32
 
 @rule
 def _first_pulse(ram: Ram, first: int) -> int:
-    """The first tick from ``first`` on in which pulsars kill, 0 being the next; 32 if later."""
+    """Return the first tick from ``first`` on in which pulsars kill; 32 if later."""
     phase = signed_byte(int64(ram.pulse_phase))
     step = signed_byte(int64(ram.pulse_step))
     for ticks in range(_STRIKE_HORIZON):
@@ -56,7 +56,7 @@ def _first_pulse(ram: Ram, first: int) -> int:
 
 @rule
 def _first_reach(ram: Ram, slot: int) -> int:
-    """The first tick after whose move the pulsar is near enough to kill; 32 if later."""
+    """Return the first tick after whose move the pulsar is near enough to kill; 32 if later."""
     depth = int64(ram.enemy_depth[slot]) * 256 + ram.enemy_depth_frac[slot]
     limit = int64(ram.pulse_depth) * 256
     if ram.enemy_flags[slot] & FLAG_MOVING_DOWN != 0:
@@ -68,7 +68,7 @@ def _first_reach(ram: Ram, slot: int) -> int:
 
 @rule
 def _strike(ram: Ram, first: int, base: int, out: NDArray[np.int8]) -> None:
-    """A pulsar that can kill in this lane from tick ``first`` on, whenever the pulse is on."""
+    """Write a pulsar that can kill in this lane from tick ``first`` on, while the pulse is on."""
     if first < _STRIKE_HORIZON:
         code = soon(_first_pulse(ram, first), _STRIKE_HORIZON)
         put_nearer(out, base + at.PULSAR_STRIKE, code)
@@ -76,7 +76,7 @@ def _strike(ram: Ram, first: int, base: int, out: NDArray[np.int8]) -> None:
 
 @rule
 def _standing(ram: Ram, slot: int, kind: int, base: int, out: NDArray[np.int8]) -> None:
-    """An enemy that is in one lane, neither on its way to another nor walking the rim."""
+    """Write an enemy that stands in one lane, neither flipping nor walking the rim."""
     depth = int64(ram.enemy_depth[slot])
     flags = int64(ram.enemy_flags[slot])
     near = nearness(depth)
@@ -147,7 +147,7 @@ def _walking(ram: Ram, slot: int, up: bool, base: int, out: NDArray[np.int8]) ->
 
 @rule
 def write_enemies(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
-    """Every enemy, as what it is doing: rolling, flipping, walking the rim, or none of these."""
+    """Write every enemy, by what it is doing: rolling, flipping, walking the rim, or none."""
     depth = ram.enemy_depth
     kinds = ram.enemy_kind
     lanes = ram.enemy_lane

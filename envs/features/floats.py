@@ -27,10 +27,10 @@ def write_floats(codes: NDArray[np.int8], out: NDArray[np.float32]) -> None:
 
 @rule
 def expect_floats(out: NDArray[np.float32], part: int) -> None:
-    """Begin to bring third ``part`` (0-2) of ``out`` into the cache, before it is written.
+    """Prefetch third ``part`` (0-2) of ``out`` before it is written.
 
     Many games' floats fit no cache.  Asked for in parts while a game is played, they are there
-    in time; all at once they would hold up whatever else is read.
+    in time; all at once they would delay all other reads.
     """
     third = len(out) // (3 * _FLOATS_PER_LINE) + 1
     first = part * third * _FLOATS_PER_LINE
@@ -45,7 +45,7 @@ def _write_all_floats(codes: NDArray[np.int8], out: NDArray[np.float32]) -> None
 
 
 def as_floats(codes: NDArray[np.int8]) -> NDArray[np.float32]:
-    """Observation codes of any shape as the floats that the environment gives: ``codes / 127``."""
+    """Return the observation codes of any shape as the environment's floats: ``codes / 127``."""
     out = np.empty(codes.shape, np.float32)
     _write_all_floats(np.ascontiguousarray(codes).reshape(-1), out.reshape(-1))
     return out

@@ -1,6 +1,6 @@
-"""What the observation tells of the whole game: player, level, clocks, crowd, pending inputs.
+"""The observation of the whole game: player, level, clocks, crowd, pending inputs.
 
-Each part is written from index ``g`` on, and tells where the next one begins.
+Each function writes its part from index ``g`` on and returns where the next one starts.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.player import player_alive
-from tempest_agent.envs.game_state.controls import ZAPS_PER_LEVEL, anybody_alive, zap_legal
+from tempest_agent.envs.arcade.superzapper import ZAPS_PER_WAVE
+from tempest_agent.envs.game_state.controls import anybody_alive, zap_legal
 from tempest_agent.envs.game_state.motion import (
     PULSE_BOTTOM,
     enemy_shot_speed,
@@ -48,7 +49,7 @@ from .layout import MAX_INPUT_DELAY
 _PROGRAM_STARTS = np.array(
     [P_STRAIGHT, P_STEP8_FLIP, P_SPIRAL, P_SPIRAL_ALTERNATE, P_SPIKE_RIDER, P_AVOIDER], np.int64
 )
-"""In the order of ``feature_layout.PROGRAM_NAMES``."""
+"""In the order of ``layout.PROGRAM_NAMES``."""
 
 _FIRE_CHANCE = np.array([127, 16, 8, 3, 1], np.int64)
 """Chance of an enemy's shot by the number of shots in flight: 1, 32, 16, 6 and 1 in 256."""
@@ -56,7 +57,7 @@ _FIRE_CHANCE = np.array([127, 16, 8, 3, 1], np.int64)
 
 @rule
 def _ticks_until_pulse(ram: Ram) -> int:
-    """Ticks that go by before the first one in which pulsars kill."""
+    """Return the ticks that go by before the first one in which pulsars kill."""
     phase = signed_byte(int64(ram.pulse_phase))
     step = signed_byte(int64(ram.pulse_step))
     if phase >= 0:
@@ -73,7 +74,7 @@ def _ticks_until_pulse(ram: Ram) -> int:
 
 @rule
 def write_player(ram: Ram, out: NDArray[np.int8], g: int) -> int:
-    """The player's life, place, shots and superzapper."""
+    """Return the player's life, place, shots and superzapper."""
     lane = int64(ram.player_lane)
     out[g] = flag(player_alive(ram))
     out[g + 1] = flag(ram.game_state == STATE_PLAY)
@@ -93,7 +94,7 @@ def write_player(ram: Ram, out: NDArray[np.int8], g: int) -> int:
     out[g + 10] = share(shots, PLAYER_SHOT_SLOTS)
     out[g + 11] = share(PLAYER_SHOT_SLOTS - shots, PLAYER_SHOT_SLOTS)
     out[g + 12] = flag(ram.zap_uses == 0)
-    out[g + 13] = flag(ram.zap_uses == ZAPS_PER_LEVEL - 1)
+    out[g + 13] = flag(ram.zap_uses == ZAPS_PER_WAVE - 1)
     out[g + 14] = flag(zap_legal(ram))
     if 0 < ram.zap_timer < 0x20:
         out[g + 15] = FULL
@@ -104,7 +105,7 @@ def write_player(ram: Ram, out: NDArray[np.int8], g: int) -> int:
 
 @rule
 def write_level(ram: Ram, out: NDArray[np.int8], g: int) -> int:
-    """The level's number, and its speeds, ranges and guns."""
+    """Return the level's number, and its speeds, ranges and guns."""
     level = int64(ram.cur_wave) + 1
     out[g] = share(level, 99)
     out[g + 1] = share(level, 16)
@@ -131,7 +132,7 @@ def write_level(ram: Ram, out: NDArray[np.int8], g: int) -> int:
 
 @rule
 def write_clocks(ram: Ram, out: NDArray[np.int8], g: int) -> int:
-    """The pulse clock and what pulsars and fuseballs do on this level."""
+    """Return the pulse clock and what pulsars and fuseballs do on this level."""
     phase = signed_byte(int64(ram.pulse_phase))
     step = signed_byte(int64(ram.pulse_step))
     out[g] = flag(phase >= 0)
@@ -150,7 +151,7 @@ def write_clocks(ram: Ram, out: NDArray[np.int8], g: int) -> int:
 
 @rule
 def write_crowd(ram: Ram, out: NDArray[np.int8], g: int) -> int:
-    """How many there are: nymphs, enemies, walkers, explosions, spikes."""
+    """Write how many there are: nymphs, enemies, walkers, explosions, spikes."""
     queue = int64(ram.queue_count)
     out[g] = share(queue, 16)
     out[g + 1] = share(queue, 64)
@@ -183,7 +184,7 @@ def write_crowd(ram: Ram, out: NDArray[np.int8], g: int) -> int:
 def write_pending(
     spin: NDArray[np.int8], buttons: NDArray[np.uint8], delay: int, out: NDArray[np.int8], g: int
 ) -> None:
-    """The inputs that are on their way."""
+    """Write the inputs that have not taken effect yet."""
     out[g] = share(delay, MAX_INPUT_DELAY)
     for tick in range(delay):
         here = g + 1 + 4 * tick

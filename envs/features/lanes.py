@@ -1,4 +1,4 @@
-"""What the observation tells of a lane besides its enemies: its shape, spike, shots and nymphs."""
+"""The observation of a lane besides its enemies: its shape, spike, shots and nymphs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NYMPH_SETTLED = 0x40
 
 @rule
 def write_lanes(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
-    """What every lane has: whether it exists, its spike, and the turn to its neighbour."""
+    """Write what every lane has: whether it exists, its spike, and the turn to its neighbour."""
     spike = ram.spike_depth
     player_depth = int64(ram.player_depth)
     lanes = OPEN_LANES if ram.well_open else LANES
@@ -43,7 +43,7 @@ def write_lanes(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
 
 @rule
 def write_shots(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
-    """The player's shots and the enemies' shots."""
+    """Write the player's shots and the enemies' shots."""
     depth = ram.player_shot_depth
     lanes = ram.player_shot_lane
     for slot in range(PLAYER_SHOT_SLOTS):
@@ -72,7 +72,7 @@ def write_shots(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
 
 @rule
 def write_nymphs(ram: Ram, me: int, out: NDArray[np.int8]) -> None:
-    """Nymphs that wait below a lane and no longer leave it."""
+    """Write the nymphs that wait below a lane and no longer leave it."""
     timers = ram.queue_depth
     lanes = ram.queue_lane
     count = int64(ram.queue_count)

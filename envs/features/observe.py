@@ -1,4 +1,4 @@
-"""The default observation, written from the RAM image: see ``feature_layout`` for its numbers."""
+"""The default observation, written from the RAM image: see ``layout`` for its numbers."""
 
 from __future__ import annotations
 
@@ -9,33 +9,9 @@ from tempest_agent.envs.machine.compiled import int64, kernel, rule
 from tempest_agent.envs.machine.memory import RAM_DTYPE, Ram
 
 from .enemies import write_enemies
-from .floats import as_floats
 from .globals import write_clocks, write_crowd, write_level, write_pending, write_player
 from .lanes import write_lanes, write_nymphs, write_shots
-from .layout import (
-    FEATURE_SCALE,
-    FEATURES,
-    GLOBAL_FEATURES,
-    GLOBALS_START,
-    LANE_FEATURES,
-    MAX_INPUT_DELAY,
-    NUM_FEATURES,
-    describe,
-)
-
-__all__ = [
-    "FEATURES",
-    "FEATURE_SCALE",
-    "GLOBALS_START",
-    "GLOBAL_FEATURES",
-    "LANE_FEATURES",
-    "MAX_INPUT_DELAY",
-    "NUM_FEATURES",
-    "as_floats",
-    "describe",
-    "observe",
-    "write_features",
-]
+from .layout import GLOBALS_START, MAX_INPUT_DELAY, NUM_FEATURES
 
 
 @rule
@@ -74,7 +50,7 @@ def _write_images(ram: Ram, out: NDArray[np.int8]) -> None:
 
 
 def observe(ram: NDArray[np.void]) -> NDArray[np.int8]:
-    """Observation codes of RAM images without pending inputs.
+    """Return the observation codes of RAM images without pending inputs.
 
     ``ram`` has dtype ``RAM_DTYPE`` and shape ``(n,)``; the result has shape
     ``(n, NUM_FEATURES)``.
@@ -82,7 +58,7 @@ def observe(ram: NDArray[np.void]) -> NDArray[np.int8]:
     if ram.dtype != RAM_DTYPE or ram.ndim != 1:
         raise TypeError(
             f"observe() takes an array of RAM_DTYPE with one axis, got {ram.dtype.itemsize}-byte "
-            f"items of shape {ram.shape}: convert bytes with arcade.memory.from_bytes()"
+            f"items of shape {ram.shape}: convert bytes with machine.memory.from_bytes()"
         )
     out = np.empty((len(ram), NUM_FEATURES), np.int8)
     _write_images(ram, out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tempest_agent.envs.arcade.player import player_alive
+from tempest_agent.envs.arcade.superzapper import ZAPS_PER_WAVE
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import (
     ENEMY_SLOTS,
@@ -17,8 +18,6 @@ from tempest_agent.envs.machine.memory import (
     Ram,
 )
 
-ZAPS_PER_LEVEL = 2
-
 _STATES_WITHOUT_INPUT = (
     STATE_PAUSE,
     STATE_LEVEL_ENTRY,
@@ -31,7 +30,7 @@ _STATES_WITHOUT_INPUT = (
 
 @rule
 def anybody_alive(ram: Ram) -> bool:
-    """Whether an enemy is in the well or on its rim; waiting nymphs do not count."""
+    """Return whether an enemy is in the well or on its rim; waiting nymphs do not count."""
     depth = ram.enemy_depth
     alive = 0
     for slot in range(ENEMY_SLOTS):
@@ -41,13 +40,13 @@ def anybody_alive(ram: Ram) -> bool:
 
 @rule
 def zap_legal(ram: Ram) -> bool:
-    """Whether a superzap in the next tick would start and could kill somebody.
+    """Return whether a superzap in the next tick would start and could kill an enemy.
 
-    The machine would also accept one with nobody alive, and waste it: that is ruled out here.
+    The machine would also accept, and waste, one with no enemy alive: that is ruled out here.
     """
     return bool(
         ram.game_state == STATE_PLAY
-        and ram.zap_uses < ZAPS_PER_LEVEL
+        and ram.zap_uses < ZAPS_PER_WAVE
         and ram.zap_timer == 0
         and player_alive(ram)
         and anybody_alive(ram)
@@ -56,7 +55,7 @@ def zap_legal(ram: Ram) -> bool:
 
 @rule
 def needs_no_input(ram: Ram) -> bool:
-    """Whether the next tick is one of those that ``skip_idle`` plays by itself.
+    """Return whether the next tick is one of those that ``skip_idle`` plays by itself.
 
     These are the ticks of a dead player, and the states that only lead from one stretch of play
     to the next.  In two of those (pause, level entry) the machine would let a living player move,

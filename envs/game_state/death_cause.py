@@ -27,7 +27,7 @@ _FIRST_BOOM_STEP = 3
 
 @rule
 def _pulse_was_on(ram: Ram) -> bool:
-    """Whether pulsars could kill in the tick just played: the clock moves on after the enemies."""
+    """Return whether pulsars could kill in the last tick: the clock moves after the enemies."""
     phase = signed_byte(int64(ram.pulse_phase))
     step = signed_byte(int64(ram.pulse_step))
     if pulse_turns(phase):
@@ -37,7 +37,7 @@ def _pulse_was_on(ram: Ram) -> bool:
 
 @rule
 def _just_exploded(ram: Ram) -> bool:
-    """Whether an enemy within reach of a pulse was shot in the player's lane in this tick."""
+    """Return whether an enemy near enough to pulse was shot in the player's lane in this tick."""
     depths = ram.boom_depth
     kinds = ram.boom_type
     steps = ram.boom_seq
@@ -52,7 +52,7 @@ def _just_exploded(ram: Ram) -> bool:
 
 @rule
 def death_cause(ram: Ram) -> int:
-    """Number of the cause of death, an index into ``DEATH_CAUSES``.
+    """Return the number of the cause of death, an index into ``DEATH_CAUSES``.
 
     ``ram`` is the image right after the tick in which the player died.  The image alone decides,
     so this works on the simulator, on the real machine and on recordings.  A pulsar that a shot of

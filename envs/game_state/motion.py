@@ -18,37 +18,37 @@ _P_RIM_END = P_SPIKE_RIDER
 
 @rule
 def signed_byte(value: int) -> int:
-    """The number -128 to 127 whose two's complement is the byte ``value``."""
+    """Return the number -128 to 127 whose two's complement is the byte ``value``."""
     return value - 256 if value >= 128 else value
 
 
 @rule
 def pulse_turns(phase: int) -> bool:
-    """Whether the pulse clock turns round once it has come to ``phase``, a signed number."""
+    """Return whether the pulse clock turns round once it has come to ``phase``, a signed number."""
     return phase >= PULSE_TOP or phase < PULSE_BOTTOM
 
 
 @rule
 def kind_of(ram: Ram, slot: int) -> int:
-    """The enemy's kind; what no game has, in an image from elsewhere, counts as a fuseball."""
+    """Return the enemy's kind; one that no game has, in a foreign image, counts as a fuseball."""
     return min(int64(ram.enemy_kind[slot]) & KIND_MASK, FUSEBALL)
 
 
 @rule
 def kind_speed(ram: Ram, kind: int) -> int:
-    """Depth that an enemy of ``kind`` climbs per tick, in 1/256; at least 1."""
+    """Return the depth that an enemy of ``kind`` climbs per tick, in 1/256; at least 1."""
     return 0x10000 - (int64(ram.speed_int[kind]) * 256 + int64(ram.speed_frac[kind]))
 
 
 @rule
 def enemy_shot_speed(ram: Ram) -> int:
-    """Depth that an enemy's shot climbs per tick, in 1/256; at least 1."""
+    """Return the depth that an enemy's shot climbs per tick, in 1/256; at least 1."""
     return 0x10000 - (int64(ram.enemy_shot_speed_int) * 256 + int64(ram.enemy_shot_speed_frac))
 
 
 @rule
 def ticks_to_depth(ram: Ram, slot: int, speed: int, limit: int) -> int:
-    """The tick after whose move the climbing enemy is nearer than ``limit`` (8.8 depth)."""
+    """Return the tick after whose move the climbing enemy is nearer than ``limit`` (8.8 depth)."""
     depth = int64(ram.enemy_depth[slot]) * 256 + int64(ram.enemy_depth_frac[slot])
     if depth - speed < limit:
         return 0
@@ -57,13 +57,13 @@ def ticks_to_depth(ram: Ram, slot: int, speed: int, limit: int) -> int:
 
 @rule
 def is_walker(ram: Ram, slot: int) -> bool:
-    """Whether the enemy walks the rim.  Its program tells: a pulsar keeps its kind up there."""
+    """Return whether the enemy walks the rim, by its program: a pulsar keeps its kind there."""
     return P_RIM <= int64(ram.enemy_script_pc[slot]) < _P_RIM_END
 
 
 @rule
 def flip_length(ram: Ram, pivot: int) -> int:
-    """Steps of a whole flip about spoke ``pivot``: 1 to 16."""
+    """Return the steps of a whole flip about spoke ``pivot``: 1 to 16."""
     before = int64(ram.lane_angle[(pivot - 1) & 15])
     steps = (before + 8 - int64(ram.lane_angle[pivot & 15])) & 15
     return steps if steps else 16
@@ -71,7 +71,7 @@ def flip_length(ram: Ram, pivot: int) -> int:
 
 @rule
 def flip_steps_left(ram: Ram, slot: int) -> int:
-    """Steps that the flipping enemy in ``slot`` has still to go: 1 to 16.  Not for fuseballs."""
+    """Return the steps left of a flip of the enemy in ``slot``: 1 to 16.  Not for fuseballs."""
     pivot = int64(ram.enemy_lane[slot]) & 15
     angle = int64(ram.enemy_lane_ccw[slot]) & 15
     if ram.enemy_kind[slot] & KIND_CCW:
@@ -83,7 +83,7 @@ def flip_steps_left(ram: Ram, slot: int) -> int:
 
 @rule
 def roll_end(ram: Ram, slot: int) -> int:
-    """The tick in which a rolling fuseball comes to rest: one step in four ticks."""
+    """Return the tick in which a rolling fuseball comes to rest: one step in four ticks."""
     angle = int64(ram.enemy_lane_ccw[slot]) & 7
     steps = angle if int64(ram.enemy_kind[slot]) & KIND_CCW else 8 - angle
     # Where it has not just made a step, its loop counts the ticks until the next one.

@@ -1,14 +1,14 @@
-"""Machine code that is kept on disk: a file for each compiled function and form of its call.
+"""Machine code kept on disk: one file for each compiled function and signature.
 
-Every file begins with a digest of what it is for (function, types, processor, versions) and of all
-that follows.  One that is damaged, cut short, or put in another's place is therefore never
-unpickled or run: the code is compiled again and the file replaced.  A file is written under another
-name and renamed, and depends on no other file, so processes that write at the same time do no harm.
+Every file begins with a digest of its key (function, types, processor, versions) and its content.
+One that is damaged, cut short, or renamed is therefore never unpickled or run: the code is compiled
+again and the file replaced.  A file is written under another
+name and renamed, and depends on no other file, so processes may write at the same time.
 
 Unpickling a file means running it.  Only those are read that belong to this user, or to root, and
 that nobody else can write.
 
-No fault of the cache is an error.  The first of a process is told in one line.
+No fault of the cache is an error.  The first one of a process is reported in one line.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NEWEST = 32
 
 _VERSION = re.compile(r"[0-9a-f]{16}")
 _OURS = re.compile(r"\.nb[ci](\.tmp\.\w+)?$")
-"""How the names of the cache's files end: ours, and those of Numba's that were here before."""
+"""Endings of the cache's files: ours, and Numba's."""
 
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _WRITING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -87,11 +87,11 @@ class CodeCache(_Cache):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no code at all had been kept of this version of the sources."""
+        """Whether no code of this version of the sources had been kept."""
         return _is_empty(self._version)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """The compiled function for the arguments ``sig``; None if there is none that is whole."""
+        """Return the compiled function for the arguments ``sig``; None if no whole one is kept."""
         target_context.refresh()
         name, key = self._address(sig, target_context.codegen())
         for root in _roots():
@@ -125,24 +125,24 @@ class CodeCache(_Cache):
         )
 
     def enable(self) -> None:
-        """Nothing: it is always in use."""
+        """Do nothing: the cache is always in use."""
 
     def disable(self) -> None:
-        """Nothing: it is always in use."""
+        """Do nothing: the cache is always in use."""
 
     def flush(self) -> None:
-        """Nothing: code of other sources is never found."""
+        """Do nothing: code of other sources is never found."""
 
     def _address(self, sig: Any, codegen: Any) -> tuple[str, bytes]:
-        """Name of the file, and what it is for."""
+        """Return the name of the file, and what it is for."""
         key = str((self._made_by, str(sig), codegen.magic_tuple())).encode()
         return f"{self._function}-{hashlib.sha256(key).hexdigest()[:24]}.nbc", key
 
 
 def _roots() -> Iterator[Path]:
-    """Folders of the cache: what the user chose, or the user's cache folder; and a temporary one.
+    """Yield the cache folders: the one chosen, or the user's, and a temporary one.
 
-    The second is for where the first cannot be written.  There is none without a user or a place.
+    The second serves if the first cannot be written.
     """
     chosen = os.environ.get(CHOSEN)
     if chosen:
@@ -176,13 +176,13 @@ def _is_empty(version: str) -> bool:
 
 @functools.cache
 def _note_use(folder: Path) -> None:
-    """Let a folder's time be that of its last use."""
-    with contextlib.suppress(OSError):  # It may be somebody else's, or read-only.
+    """Set a folder's time to now, its last use."""
+    with contextlib.suppress(OSError):  # It may be another user's, or read-only.
         os.utime(folder)
 
 
 def _warn(text: str) -> None:
-    """Say ``text``, unless something has been said before: one fault is mostly that of many."""
+    """Log ``text``, only once a process: further faults mostly have the same cause."""
     if not _told:
         _told.append(text)
         log.warning(text)
@@ -195,9 +195,9 @@ def _seal(key: bytes, payload: bytes | memoryview) -> bytes:
 
 
 def _read(path: Path, key: bytes) -> memoryview | None:
-    """What was kept in ``path`` for ``key``; None if nothing was, or it is not to be trusted."""
+    """Return what ``path`` holds for ``key``; None if nothing, or nothing to be trusted."""
     try:
-        # A pipe, which nobody writes to, is not waited for.
+        # A pipe without a writer is not waited for.
         with open(os.open(path, _READING), "rb") as file:
             info = os.fstat(file.fileno())
             if not _is_private(info):
@@ -218,7 +218,7 @@ def _read(path: Path, key: bytes) -> memoryview | None:
 
 
 def _is_private(info: os.stat_result) -> bool:
-    """Whether a file is one that only this user, or root, can have written."""
+    """Return whether a file is one that only this user, or root, can have written."""
     if not stat.S_ISREG(info.st_mode):
         return False
     if sys.platform == "win32":
@@ -227,7 +227,7 @@ def _is_private(info: os.stat_result) -> bool:
 
 
 def _write(root: Path, version: str, name: str, content: bytes) -> None:
-    """Write a file, all of it or nothing.
+    """Write a file whole or not at all.
 
     Raises:
         OSError: it cannot be written, or others could change it there.
@@ -254,7 +254,7 @@ def _write(root: Path, version: str, name: str, content: bytes) -> None:
 
 
 def claim(root: Path) -> None:
-    """Make a folder where everybody may make some, and see that it is this user's alone.
+    """Create a folder in a public place, and check that it is this user's alone.
 
     Raises:
         OSError: it cannot be made, or is not.
@@ -269,10 +269,9 @@ def claim(root: Path) -> None:
 
 
 def _remove_old(root: Path) -> None:
-    """Remove what was kept of versions that have long not been used.
+    """Remove versions not used for a month, or for a day if ``NEWEST`` were used later.
 
-    That is for a month, or for a day if there are ``NEWEST`` that were used later.  A process that
-    still runs one of them compiles what it has not loaded yet.
+    A process that still runs one of them compiles what it has not loaded yet.
     """
     versions = [each for each in root.iterdir() if _VERSION.fullmatch(each.name)]
     used = {each: each.lstat().st_mtime for each in versions}

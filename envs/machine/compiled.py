@@ -2,9 +2,9 @@
 
 ``rule`` compiles one small function; ``kernel`` compiles one that Python calls, and keeps the
 machine code on disk (see ``code_cache``).  Numba alone would look only at the kernel's own file to
-decide whether the code on disk is still good, and would go on running yesterday's rules after an
-edit of another file.  Here a digest of every source file a kernel may have been built from goes
-with its code, so stale code is never found.
+decide whether the code on disk is still good, and would keep running yesterday's rules after an
+edit of another file.  Here a digest of every source file that a kernel may have been built from is
+part of the path, so stale code is never found.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True}
 
 
 class _Announcer(event.Listener):
-    """Says on stderr, once a process, why the first call takes so long."""
+    """Prints to stderr, once a process, why the first call takes so long."""
 
     def __init__(self) -> None:
         self.not_on_disk: set[Callable[..., Any]] = set()
@@ -64,9 +64,8 @@ cast(Any, event).register("numba:compile", _announcer)
 class _Rule(CPUDispatcher):
     """A compiled function without the entries for Python and C that Numba gives to every one.
 
-    They take half of the time it takes to compile a small function.  Nor is it compiled again for
-    each constant that a caller passes: the machine code is made in the caller's, where the
-    constants are known.
+    They take half of the compile time of a small function.  Nor is it compiled again for each
+    constant that a caller passes: it is inlined into the caller, where the constants are known.
     """
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
@@ -91,21 +90,21 @@ class _Rule(CPUDispatcher):
 
 
 def rule(function: F) -> F:
-    """Compile ``function`` for use inside other compiled functions.
+    """Compile ``function`` for calls from other compiled functions.
 
-    Python can call it too, with more ado than a ``kernel``.
+    Python can call it too, with more overhead than a ``kernel``.
     """
     inside = {"nopython": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return cast(F, _Rule(function, targetoptions={**_OPTIONS, **inside}))
 
 
 def kernel(function: F) -> F:
-    """Compile ``function`` for use from Python, with its machine code kept on disk."""
+    """Compile ``function`` for calls from Python; its machine code is kept on disk."""
     return _kept_on_disk(function, _OPTIONS)
 
 
 def sum_kernel(function: F) -> F:
-    """A ``kernel`` whose sums may be taken in any order, which lets them run on vectors.
+    """Compile a ``kernel`` whose sums may be taken in any order, which lets them run on vectors.
 
     A product and a sum may also be rounded once instead of twice.  The last bits are the same in
     every run on one machine, but not on every machine: not for the game.  Infinities and NaN stay
@@ -136,7 +135,7 @@ clear: Callable[[Any], None] = cast(Any, intrinsic(_clear))
 
 
 def _folders(function: Callable[..., Any]) -> frozenset[Path]:
-    """Those of everything that a kernel may have been built from, with all below them."""
+    """Return the folders of everything that a kernel may have been built from."""
     rules = [each for each in function.__globals__.values() if isinstance(each, CPUDispatcher)]
     sources = [function, *(rule.py_func for rule in rules)]
     found = frozenset(Path(inspect.getfile(each)).resolve().parent for each in sources)
@@ -149,7 +148,7 @@ def _folders(function: Callable[..., Any]) -> frozenset[Path]:
 
 
 def _subpackage(function: Callable[..., Any]) -> Path:
-    """The folder of ``tempest_agent.X`` for what is defined in it, else that of its own file."""
+    """Return the folder of ``tempest_agent.X`` that defines ``function``, else its file's."""
     parts = function.__module__.split(".")
     package = sys.modules.get(".".join(parts[:2]))
     if parts[0] == "tempest_agent" and hasattr(package, "__path__"):
@@ -168,7 +167,7 @@ def _digest(folders: frozenset[Path]) -> str:
 
 @functools.cache
 def _contents(folder: Path) -> bytes:
-    """A digest of the sources in ``folder``."""
+    """Return a digest of the sources in ``folder``."""
     digest = hashlib.sha256()
     for file in sorted(folder.rglob("*")):
         if file.suffix in {".py", ".json"}:

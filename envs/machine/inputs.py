@@ -5,6 +5,12 @@ from __future__ import annotations
 from .compiled import rule
 from .memory import BUTTON_FIRE, BUTTON_ZAP, Ram
 
+FIRE, ZAP = 1, 2
+"""Bits of an action's buttons."""
+
+BUTTON_PAIRS = 4
+"""Values of an action's buttons, ``fire + 2 * zap``."""
+
 SPINNER_MAX = 31
 """Most knob counts the game uses in one tick: 16 counts are one lane."""
 

@@ -33,16 +33,6 @@ def _fetch_add(_context, array, _index, _amount):  # type: ignore[no-untyped-def
     return types.int64(array, types.intp, types.int64), generate
 
 
-def _fetch_or(_context, array, _index, _bits):  # type: ignore[no-untyped-def]
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
-        index = context.cast(builder, arguments[1], signature.args[1], types.intp)
-        bits = context.cast(builder, arguments[2], signature.args[2], types.int64)
-        address = _address(context, builder, signature.args[0], arguments[0], index)
-        return builder.atomic_rmw("or", address, bits, "seq_cst")
-
-    return types.int64(array, types.intp, types.int64), generate
-
-
 def _load(_context, array, _index):  # type: ignore[no-untyped-def]
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         index = context.cast(builder, arguments[1], signature.args[1], types.intp)
@@ -121,9 +111,6 @@ def _prefetch(_context, array, _index):  # type: ignore[no-untyped-def]
 fetch_add: Callable[[Any, int, int], int] = cast(Any, intrinsic(_fetch_add))
 """``fetch_add(counters, index, amount)``: add to an entry of an int64 array; returns the former."""
 
-fetch_or: Callable[[Any, int, int], int] = cast(Any, intrinsic(_fetch_or))
-"""``fetch_or(counters, index, bits)``: set bits of an entry of an int64 array."""
-
 load: Callable[[Any, int], int] = cast(Any, intrinsic(_load))
 """``load(counters, index)``: an entry of an int64 array, read anew each time."""
 
@@ -131,7 +118,7 @@ store: Callable[[Any, int, int], None] = cast(Any, intrinsic(_store))
 """``store(counters, index, value)``: set an entry of an int64 array, after all written before."""
 
 array_at: Callable[[int, Any, Any], Any] = cast(Any, intrinsic(_array_at))
-"""``array_at(address, shape, dtype)``: the array, contiguous in C's order, that begins there."""
+"""``array_at(address, shape, dtype)``: the C-contiguous array there."""
 
 bits_of: Callable[[float], int] = cast(Any, intrinsic(_bits_of))
 """``bits_of(value)``: a float64's bits as an int64."""
@@ -140,4 +127,4 @@ float_of: Callable[[int], float] = cast(Any, intrinsic(_float_of))
 """``float_of(bits)``: the float64 of these bits."""
 
 prefetch: Callable[[Any, int], None] = cast(Any, intrinsic(_prefetch))
-"""``prefetch(array, index)``: an entry will be written soon; begin to bring its cache line."""
+"""``prefetch(array, index)``: fetch the cache line of an entry that will be written soon."""

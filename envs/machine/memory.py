@@ -157,7 +157,7 @@ CELLS: tuple[Cell, ...] = (
 
 
 def _with_gaps_named(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
-    """``cells`` plus a cell for every stretch between them.
+    """Return ``cells`` plus a cell for every gap between them.
 
     NumPy copies a record field by field, so bytes without a field would be lost on the way.
     """
@@ -282,7 +282,7 @@ def byte_table(values: ArrayLike, rest: int, dtype: DTypeLike = np.int64) -> NDA
 
 
 def name_of(address: int) -> str:
-    """Name of the cell at ``address``, with its index where the cell is an array."""
+    """Return the name of the cell at ``address``, with its index where the cell is an array."""
     for cell in CELLS:
         if cell.address <= address < cell.address + cell.size:
             return cell.name if cell.size == 1 else f"{cell.name}[{address - cell.address}]"
@@ -290,10 +290,10 @@ def name_of(address: int) -> str:
 
 
 def as_bytes(ram: NDArray[np.void]) -> NDArray[np.uint8]:
-    """The records of ``ram`` as bytes, shape ``ram.shape + (2048,)``, without copying."""
+    """Return the records of ``ram`` as bytes, shape ``ram.shape + (2048,)``, without copying."""
     return ram.view(np.uint8).reshape(*ram.shape, RAM_SIZE)
 
 
 def from_bytes(images: NDArray[np.uint8]) -> NDArray[np.void]:
-    """Bytes of shape ``(..., 2048)`` as records of shape ``(...)``, without copying."""
+    """Return the bytes of shape ``(..., 2048)`` as records of shape ``(...)``, without copying."""
     return np.ascontiguousarray(images).view(RAM_DTYPE)[..., 0]

@@ -1,6 +1,6 @@
 """The enemies' movement programs: a small language of the machine's, assembled from text.
 
-An enemy runs its program until HALT; the next tick goes on behind it.  ``CODE`` holds the
+An enemy runs its program until HALT; the next tick continues behind it.  ``CODE`` holds the
 programs one after the other from address 0x00, so that the program counters in RAM are the
 machine's own.
 """
@@ -65,7 +65,7 @@ AVOIDER:          AIM REVERSE FLIP!  b: HALT MOVE FLIP SKIP0 GOTO b
 
 
 def assemble(text: str) -> tuple[NDArray[np.uint8], list[int], dict[str, int]]:
-    """Bytes of the programs in ``text``, the address of each step, and that of each label."""
+    """Return the code of the programs in ``text``, and the addresses of steps and labels."""
     starts: dict[str, int] = {}
     steps: list[int] = []
     code: list[int | tuple[str, str]] = []

@@ -35,7 +35,7 @@ TAPE_DTYPE = np.dtype(
 
 
 def draw(source: Source, address: int) -> int:
-    """The next random byte of ``source``, 0-255; ``address`` names the reading instruction."""
+    """Return the next byte of ``source``, 0-255; ``address`` names the reading instruction."""
     raise TypeError("draw() exists only inside compiled code")
 
 
@@ -71,7 +71,7 @@ def _draw(source, address):  # type: ignore[no-untyped-def]
 
 
 def new_streams(seeds: list[np.random.SeedSequence]) -> NDArray[np.void]:
-    """One independent stream per seed sequence, shape ``(len(seeds),)``."""
+    """Return one independent stream per seed sequence, shape ``(len(seeds),)``."""
     streams = np.zeros(len(seeds), STREAM_DTYPE)
     for stream, seed in zip(streams, seeds, strict=True):
         stream["state"] = seed.generate_state(1, np.uint64)[0] | np.uint64(1)

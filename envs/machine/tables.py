@@ -1,7 +1,7 @@
 """The machine's constant tables, as arrays that compiled code can index.
 
 Wave parameters per difficulty and level, well shapes, start levels.  The numbers live in
-``data/waves.json`` and ``data/wells.json``; units and meanings are told beside each column.
+``data/waves.json`` and ``data/wells.json``; units and meanings stand beside each column.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Between two ticks of the real machine: what the simulator's step does around its own tick."""
+"""Steps on the real machine: what the simulator's step does around its tick."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tempest_agent.envs.arcade.start import set_up_game
 from tempest_agent.envs.engine.game_step import (
     begin_record,
     begin_step,
-    choose_options,
+    choose_switches,
     end_step,
     game_over,
     note_tick,
@@ -27,23 +27,23 @@ OVER, IDLE = 1, 2
 
 @kernel
 def prepare_game(
-    images: NDArray[np.void], streams: NDArray[np.void], at: int, options: NDArray[np.void]
+    images: NDArray[np.void], streams: NDArray[np.void], at: int, switches: NDArray[np.void]
 ) -> int:
     """Write into ``images[at]`` the image of a game whose level has been chosen.
 
     Returns 24 random bits of the stream, for what the game's start leaves to chance.
     """
     chance = (draw(streams[at], 0) * 256 + draw(streams[at], 0)) * 256 + draw(streams[at], 0)
-    set_up_game(images[at], streams[at], options[choose_options(streams[at], options)])
+    set_up_game(images[at], streams[at], switches[choose_switches(streams[at], switches)])
     return chance
 
 
 @kernel
 def prepare_simulated_game(
-    images: NDArray[np.void], streams: NDArray[np.void], at: int, options: NDArray[np.void]
+    images: NDArray[np.void], streams: NDArray[np.void], at: int, switches: NDArray[np.void]
 ) -> None:
-    """The same, with the stream used exactly as the simulator's start of a game uses it."""
-    set_up_game(images[at], streams[at], options[choose_options(streams[at], options)])
+    """Do the same, drawing from the stream exactly as the simulator's start of a game does."""
+    set_up_game(images[at], streams[at], switches[choose_switches(streams[at], switches)])
 
 
 @kernel
@@ -54,7 +54,7 @@ def start_record(images: NDArray[np.void], games: NDArray[np.void], at: int) -> 
 
 @kernel
 def start_step(games: NDArray[np.void], at: int) -> None:
-    """Clear what game ``at``'s record says about a single step."""
+    """Clear the single-step fields of game ``at``'s record."""
     begin_step(games[at])
 
 

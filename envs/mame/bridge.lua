@@ -67,7 +67,7 @@ local ticks = 0
 local frames_since_tick = 0
 local free_frames = 0 -- Frames still to run without the bridge, for the measurement of its cost.
 local busy = false -- Our own reads and writes fire our own taps.
-local stream = 0 -- State of the random stream in place of the POKEYs'; 0: the machine's own bytes.
+local stream = 0 -- State of the random stream instead of the POKEYs'; 0: the machine's own bytes.
 local log -- What the program read and wrote in this tick, while a recording is made.
 
 local function now()
@@ -87,7 +87,7 @@ local function program_counter()
 end
 
 -- The handler's own code reads the controls; the sound that it also drives lies elsewhere, and is
--- told by the flag that keeps interrupts off meanwhile.
+-- recognised by the flag that keeps interrupts off meanwhile.
 local flags = cpu.state["P"]
 local function in_interrupt(address, pc)
   if pc >= INTERRUPT_FIRST and pc <= INTERRUPT_LAST then return true end
@@ -226,7 +226,7 @@ local commands = {
   Q = leave,
 }
 
--- Obey commands until one lets the machine go on.
+-- Obey commands until one lets the machine continue.
 local function obey()
   while true do
     local command, payload = receive()

@@ -1,4 +1,4 @@
-"""One machine as the rest sees it: commands in, game ticks out, and a deadline for each."""
+"""One machine: commands in, game ticks out, and a deadline for each."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _machines: weakref.WeakSet[MameMachine] = weakref.WeakSet()
 
 
 class MameMachine:
-    """A MAME process that stands at the start of a game tick, or is on its way to one.
+    """A MAME process that stands at the start of a game tick, or runs to the next one.
 
     Args:
         options: how MAME is run.
         rom_set: MAME's name of the set that it plays (``roms.find_rom_set``).
         setup: commands that it is given before the machine's first instruction.
 
-    ``frame`` is the tick at which it stands; ``None`` while it is on its way.  ``listener`` hears
+    ``frame`` is the tick at which it stands; ``None`` while it runs.  ``listener`` is notified
     of every tick and of the commands given at it.  ``time_for_answer``: seconds that the next
     answers may take, where the options' limits do not fit.
     """
@@ -65,12 +65,12 @@ class MameMachine:
         return self._finalizer.alive
 
     def fileno(self) -> int:
-        """File descriptor that becomes readable with the next tick."""
+        """Return the file descriptor that becomes readable with the next tick."""
         return self._process.images
 
     @property
     def words(self) -> Words:
-        """What it prints, to be read while it is on its way."""
+        """Its output, to be read while it runs."""
         return self._process.words
 
     def send(self, commands: bytes) -> None:
@@ -87,7 +87,7 @@ class MameMachine:
         try:
             sent = os.write(self._process.commands, commands)
         except BrokenPipeError:
-            # What it said before it ended explains more than that the pipe is broken.
+            # Its last output explains more than the broken pipe.
             return
         except BlockingIOError:
             sent = 0
@@ -95,7 +95,7 @@ class MameMachine:
             raise self.fail("it does not read its commands")
 
     def receive(self) -> Frame | None:
-        """The tick at which it has arrived, or ``None`` while that is incomplete.
+        """Return the tick at which it has arrived, or ``None`` while that is incomplete.
 
         Raises ``MachineError``, and ``MameError`` for a MAME that is too old.
         """
@@ -112,7 +112,7 @@ class MameMachine:
             self._buffer += part
 
     def fail(self, reason: str, ending: bool = False) -> MachineError:
-        """End the process, and say why and how."""
+        """End the process, and return why and how."""
         self._finalizer.detach()
         return self._process.failure(reason, self.phase, ending=ending)
 
@@ -125,7 +125,7 @@ class MameMachine:
         self._finalizer()
 
     def abandon(self) -> None:
-        """In a forked child: the machine belongs to the parent."""
+        """Forget the machine in a forked child: it belongs to the parent."""
         if self._finalizer.detach() is not None:
             self._process.abandon()
 
@@ -163,7 +163,7 @@ class MameMachine:
         if hello.protocol != protocol.PROTOCOL:
             raise self.fail(
                 f"its bridge speaks protocol {hello.protocol}, this program {protocol.PROTOCOL}: "
-                "install tempest-agent anew"
+                "reinstall tempest-agent"
             )
         self.send(self._setup + protocol.carry_on())
 
@@ -171,11 +171,11 @@ class MameMachine:
 def converse(
     work: Mapping[MameMachine, Callable[[Frame], Dialogue[T]]],
 ) -> dict[MameMachine, T | MachineError]:
-    """Hold one dialogue with each machine, all at the same time.
+    """Run one dialogue with each machine, all at the same time.
 
-    A dialogue begins with the tick at which its machine stands.  Returns each one's result, or
+    A dialogue starts with the tick at which its machine stands.  Returns each one's result, or
     the failure that ended it; the others are not touched by that.  Any other exception ends the
-    machines that were on their way, whose answers nobody would read.
+    machines that were running, whose answers would never be read.
     """
     conversations = _Conversations(work)
     try:
@@ -189,7 +189,7 @@ def converse(
 
 
 class _Conversations(Generic[T]):
-    """Dialogues under way: ``running`` ones (``None`` where not begun), and ``results``."""
+    """Running dialogues: ``running`` ones (``None`` if not started), and ``results``."""
 
     def __init__(self, work: Mapping[MameMachine, Callable[[Frame], Dialogue[T]]]) -> None:
         self.results: dict[MameMachine, T | MachineError] = {}
@@ -200,7 +200,7 @@ class _Conversations(Generic[T]):
         self._words: dict[int, MameMachine] = {}
 
     def hold(self) -> None:
-        """Go on until every dialogue has ended."""
+        """Run until every dialogue has ended."""
         for machine in list(self.running):
             if not machine.alive:
                 self._finish(machine, MachineError("it has already ended", machine.phase))

@@ -1,22 +1,26 @@
-"""What can go wrong with the real machine."""
+"""What can go wrong with the real machine, and how the user reads it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from tempest_agent.envs.messages import printable
+from tempest_agent.errors import UserError
 
 WORDS_MAX = 500
-"""Characters of what a program has printed that a message repeats."""
+"""Characters of a program's output that a message repeats."""
 
 
 class MameError(ValueError):
-    """The machine cannot be had as asked for: one line with the cause and the remedy."""
+    """MAME, its ROMs or its options are not available as asked: one line with cause and remedy."""
 
 
 class MachineError(RuntimeError):
     """One MAME process hung, died or answered nonsense.
 
     ``reason`` in a sentence, ``phase`` says what was being done, ``status`` how the process ended
-    (``None`` while unknown), ``words`` the last ones that it printed.
+    (``None`` while unknown), ``words`` its last output.
     """
 
     def __init__(self, reason: str, phase: str, status: str | None = None, words: str = "") -> None:
@@ -30,3 +34,14 @@ class MachineError(RuntimeError):
         if words:
             parts.append(f"its last words: {self.words}")
         super().__init__("; ".join(parts))
+
+
+@contextmanager
+def machine_errors() -> Iterator[None]:
+    """Turn both errors into ``UserError``, one line for the user."""
+    try:
+        yield
+    except MameError as error:
+        raise UserError(str(error)) from error
+    except MachineError as error:
+        raise UserError(f"{error}; the machine failed too often in a row") from error

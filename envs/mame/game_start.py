@@ -31,7 +31,7 @@ _POWER_ON_TICKS = 1000
 _START_TICKS = 60
 """More ticks than lie between the start button and the level select, or a choice and play."""
 _SCREEN_TICKS = 3
-"""Ticks after which the level select has been drawn, which puts right what attract mode left."""
+"""Ticks after which the level select has been drawn, which corrects what attract mode left."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class NewGame:
 
 
 def switches(option: Any) -> bytes:
-    """Commands that turn the operator's switches to a record of ``OPTIONS_DTYPE``."""
+    """Return the commands that turn the operator's switches to a record of ``SWITCHES_DTYPE``."""
     turned = (
         (":DSW2", "Lives", LIVES_SWITCH[int(option["lives"])]),
         (":DSW2", "Bonus Life", BONUS_SWITCH[int(option["bonus_life_interval"])]),
@@ -63,7 +63,7 @@ class GameStarter:
 
     The first game goes from power-on through attract mode and the start button to the level
     select, where the machine's state is saved.  Later ones load that state.  A state that does
-    not bring the machine back to the last byte is not used again: then games begin from attract
+    not bring the machine back to the last byte is not used again: then games start from attract
     mode, as the first one did.
     """
 
@@ -101,19 +101,19 @@ class GameStarter:
         return frame
 
     def _first_life(self, game: NewGame) -> Dialogue[Frame]:
-        """From the tick that starts the first life to the first play tick."""
+        """Play from the tick that starts the first life to the first play tick."""
         cells = [(int(at), int(game.image[at])) for at in m.CONTRACT_ADDRESSES]
         frame = yield protocol.use_stream(game.stream) + protocol.write(cells) + protocol.go()
         for _ in range(_START_TICKS):
             if frame.ram[GAME_STATE] == m.STATE_PLAY:
                 return frame
             frame = yield protocol.go()
-        raise MachineError(f"play has not begun; {_where(frame)}", "starting a game")
+        raise MachineError(f"play has not started; {_where(frame)}", "starting a game")
 
 
 def _reach_level_select(frame: Frame) -> Dialogue[Frame]:
-    """Coin, start button, and the level select's first ticks."""
-    # Whatever goes on is broken off: attract mode takes over, as it does after a game.
+    """Insert a coin, press start, and play the level select's first ticks."""
+    # A running game is broken off: attract mode follows, as after any game.
     cells = [(MODE_FLAGS, 0), (GAME_STATE, m.STATE_HIGH_SCORES)]
     if frame.ram[MODE_FLAGS] & _RUNNING == 0:
         cells = []
@@ -142,7 +142,7 @@ def _expect(frame: Frame, state: int, after: str) -> None:
 
 
 def _check(frame: Frame, game: NewGame, cells: tuple[int, ...], what: str) -> None:
-    """The machine must agree about what the game is to begin with."""
+    """Raise ``MachineError`` unless the machine agrees about how the game begins."""
     for address in cells:
         wanted, found = int(game.image[address]), int(frame.ram[address])
         if wanted != found:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.engine.batch import NEVER, GameBatch, StepOutput, rows_of
 from tempest_agent.envs.engine.game_step import (
-    FIRE,
     IDLE_LIMIT,
     LOST,
     NO_CAUSE,
@@ -19,12 +18,11 @@ from tempest_agent.envs.engine.game_step import (
     RUNNING,
     TERMINATED,
     TRUNCATED,
-    ZAP,
 )
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.engine.state_check import check_states
 from tempest_agent.envs.engine.step_kernels import ENDED, NOTED
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.inputs import FIRE, SPINNER_MAX, ZAP
 from tempest_agent.envs.machine.memory import RAM_DTYPE, as_bytes
 
 from . import bookkeeping, protocol
@@ -45,7 +43,7 @@ class MachineLostWarning(RuntimeWarning):
 
 
 class MameBatch(GameBatch):
-    """``num_games`` games, each on a MAME process of its own, stepped together.
+    """``num_games`` games, each on its own MAME process, stepped together.
 
     Arrays and methods are those of ``GameBatch``, with these differences:
 
@@ -54,11 +52,11 @@ class MameBatch(GameBatch):
       ``moments`` (int64, below ``protocol.RANDOM_CYCLE``) may name it for the next games instead.
     * States cannot be cloned.
     * A machine that fails ends its game as ``truncated`` (status ``LOST``): the record and the
-      image are those before the lost step.  A warning tells, ``failures`` keeps the reasons, the
-      other games go on, and the next game there gets a new process.  After ``max_restarts``
+      image are those before the lost step.  A warning is issued, ``failures`` keeps the reasons,
+      the other games continue, and the next game there gets a new process.  After ``max_restarts``
       failures in a row without a finished game the last one is raised.
 
-    Raises ``MameError`` where MAME or its ROMs are not there (at the first ``reset``), and
+    Raises ``MameError`` if MAME or its ROMs are missing (at the first ``reset``), and
     ``MachineError``.
     """
 
@@ -77,7 +75,7 @@ class MameBatch(GameBatch):
         self._max_ticks = int(self.settings.max_ticks or NEVER)
         self._max_steps = int(self.settings.max_steps or NEVER)
         self.rom_set: str | None = None
-        """MAME's name of the ROM set that is played, once a game has begun."""
+        """MAME's name of the ROM set that is played, once a game has started."""
         self.moments = np.full(num_games, DRAWN, np.int64)
         self._simulated_bytes = machine.random_bytes == "simulator"
         self._machines: list[MameMachine | None] = [None] * num_games
@@ -96,7 +94,7 @@ class MameBatch(GameBatch):
         return [each.pid if each is not None and each.alive else None for each in self._machines]
 
     def clone(self, games: NDArray[np.int64] | list[int] | None = None) -> NDArray[np.uint8]:
-        """Not to be had of the real machine: raises ``MameError``."""
+        """Raise ``MameError``: not supported on the real machine."""
         raise MameError(
             "the real machine's state cannot be cloned; use the simulator (backend='sim')"
         )
@@ -104,19 +102,19 @@ class MameBatch(GameBatch):
     def restore(
         self, states: NDArray[np.uint8], games: NDArray[np.int64] | list[int] | None = None
     ) -> None:
-        """Not to be had of the real machine: raises ``MameError``."""
+        """Raise ``MameError``: not supported on the real machine."""
         raise MameError(
             "the real machine's state cannot be restored; use the simulator (backend='sim')"
         )
 
     def snapshot(self) -> NDArray[np.uint8]:
-        """Images, streams and records of all games, for ``leave_at``; not the machines' states."""
+        """Return images, streams and records of all games, for ``leave_at``; not machine states."""
         return super().clone()
 
     def leave_at(self, snapshot: NDArray[np.uint8]) -> None:
-        """Show the games of ``snapshot``, as a run left them; their machines are gone.
+        """Show the games of ``snapshot`` as a run left them; their machines are gone.
 
-        The next step is lost (status ``LOST``), and new games begin after it.
+        The next step is lost (status ``LOST``), and new games start after it.
         """
         states = check_states(snapshot, self.num_games)
         self.close()
@@ -131,16 +129,16 @@ class MameBatch(GameBatch):
         self._machines = [None] * self.num_games
 
     def frame(self, at: int) -> Frame:
-        """The tick at which game ``at``'s machine stands."""
+        """Return the tick at which game ``at``'s machine stands."""
         machine = self._playing_machine(at)
         if machine.frame is None:
             raise MachineError("it does not stand at a tick", machine.phase)
         return machine.frame
 
     def command(self, at: int, commands: bytes, seconds: float | None = None) -> Frame:
-        """Give game ``at``'s machine ``commands`` by hand; the game is no longer a fair one.
+        """Send ``commands`` to game ``at``'s machine; the game is no longer a fair one.
 
-        ``seconds``: until the next tick must be there.  Raises ``MachineError``.
+        ``seconds``: limit for the next tick.  Raises ``MachineError``.
         """
 
         def say(_frame: Frame) -> Dialogue[Frame]:
@@ -169,7 +167,7 @@ class MameBatch(GameBatch):
             self.games["points"] = 0
         running = np.flatnonzero(self.games["status"] == RUNNING).tolist()
         images_before, records_before = self._images.copy(), self._records.copy()
-        # Not a new machine where one has ended: that would not stand in the game.
+        # No new machine in place of an ended one: it would not be in the middle of the game.
         work = {
             self._playing_machine(at): partial(self._play_step, at, int(spin[at]), int(buttons[at]))
             for at in running
@@ -203,14 +201,14 @@ class MameBatch(GameBatch):
         return NOTED * bool(noted.any()) | ENDED * bool(over.any())
 
     def _rest_records(self) -> None:
-        """Clear what the records of finished games say about a single step."""
+        """Clear the single-step fields of finished games' records."""
         resting = self.games["status"] != RUNNING
         for name in ("points", "step_idle_ticks", "step_deaths"):
             self.games[name][resting] = 0
         self.games["step_death"][resting] = NO_CAUSE
 
     def _play_step(self, at: int, spin: int, buttons: int, _frame: Frame) -> Dialogue[None]:
-        """One step of game ``at``: the same rules as ``game_step.play_step``."""
+        """Play one step of game ``at`` by the same rules as ``game_step.play_step``."""
         bookkeeping.start_step(self.games, at)
         record = self.games[at]
         spin = max(-SPINNER_MAX, min(SPINNER_MAX, spin))
@@ -278,10 +276,10 @@ class MameBatch(GameBatch):
         moment, self.moments[at] = int(self.moments[at]), DRAWN
         stream = 0
         if self._simulated_bytes:
-            bookkeeping.prepare_simulated_game(self.ram, self.streams, at, self._options)
+            bookkeeping.prepare_simulated_game(self.ram, self.streams, at, self._switches)
             stream = int(self.streams["state"][at])
         else:
-            chance = int(bookkeeping.prepare_game(self.ram, self.streams, at, self._options))
+            chance = int(bookkeeping.prepare_game(self.ram, self.streams, at, self._switches))
             moment = chance % protocol.RANDOM_CYCLE if moment == DRAWN else moment
         return NewGame(self._images[at].copy(), moment, stream)
 
@@ -295,11 +293,11 @@ class MameBatch(GameBatch):
     def _playing_machine(self, at: int) -> MameMachine:
         machine = self._machines[at]
         if machine is None:
-            raise RuntimeError("step() after close(): reset() starts the machines anew")
+            raise RuntimeError("step() after close(): reset() starts new machines")
         return machine
 
     def _new_machine(self) -> MameMachine:
-        return MameMachine(self.machine, self._found_set(), switches(self._options[0]))
+        return MameMachine(self.machine, self._found_set(), switches(self._switches[0]))
 
     def _found_set(self) -> str:
         if self.rom_set is None:

@@ -1,11 +1,13 @@
-"""What may be chosen about the machine itself, checked before MAME is started."""
+"""Options of the machine itself, checked before MAME is started."""
 
 from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tempest_agent.envs.checks import check_flag, check_number, check_one_of, check_whole
 from tempest_agent.envs.messages import shown
@@ -44,8 +46,8 @@ class MameOptions:
     game's speed.
 
     ``start_timeout`` and ``answer_timeout``: seconds until a MAME that does not answer counts as
-    hanging.  ``max_restarts``: how often in a row a failed MAME is started anew.
-    ``save_states``: begin games from a save state, or (``False``) by a new start from attract mode.
+    hanging.  ``max_restarts``: how often in a row a failed MAME is restarted.
+    ``save_states``: start games from a save state, or (``False``) by a new start from attract mode.
     """
 
     rom_path: str | Path
@@ -58,6 +60,19 @@ class MameOptions:
     max_restarts: int = 3
     save_states: bool = True
     rom_set: str | None = None
+
+    @classmethod
+    def from_mapping(cls, given: Mapping[str, Any], folder: str = "rom_path") -> MameOptions:
+        """Return the options in ``given``; entries that are ``None`` keep their defaults.
+
+        ``folder``: what the user calls ``rom_path``.  Raises ``MameError`` if that is missing.
+        """
+        if given.get("rom_path") is None:
+            raise MameError(
+                f"the real game needs {folder}, the folder with your own tempest.zip or "
+                "tempest1.zip"
+            )
+        return cls(**{name: value for name, value in given.items() if value is not None})
 
     def __post_init__(self) -> None:
         try:
@@ -88,7 +103,7 @@ class MameOptions:
 
 
 def find_mame(chosen: str | Path | None) -> Path:
-    """The MAME executable; ``MameError`` where there is none."""
+    """Return the MAME executable; ``MameError`` if there is none."""
     places = os.pathsep.join([os.environ.get("PATH", os.defpath), *_USUAL_FOLDERS])
     found = shutil.which(os.path.expanduser(chosen or "mame"), path=places)
     if found is not None:

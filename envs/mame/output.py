@@ -1,4 +1,4 @@
-"""What a program prints: read as it comes, and only so much of it kept."""
+"""A program's output, read as it comes; only the last part is kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ANSWER_MAX = 1 << 18
 
 
 class Words:
-    """The last words of a running program, read from its pipe ``number`` when there are any.
+    """The last output of a running program, read from its pipe ``number``.
 
     The program waits while the pipe is full, so that it needs no more memory or disk than that.
     """
@@ -46,21 +46,21 @@ class Words:
         return bool(part)
 
     def lines(self) -> list[str]:
-        """What has been heard last."""
+        """Return the last lines."""
         return self._kept.decode(errors="backslashreplace").splitlines()
 
     def close(self) -> None:
-        """Let go of the pipe; may be called twice."""
+        """Close the pipe; may be called twice."""
         if self.number >= 0:
             os.close(self.number)
             self.number = -1
 
 
 def ask(command: Sequence[str], folder: Path, seconds: float) -> str:
-    """What ``command`` prints, started in ``folder``, which is its home.
+    """Return what ``command`` prints, started in ``folder``, which is its home.
 
-    Ends it after ``seconds``, or where it prints far too much.  Raises ``MameError`` where it
-    cannot be run or takes too long.
+    Ends it after ``seconds``, or when it prints far too much.  Raises ``MameError`` if it cannot be
+    run or takes too long.
     """
     try:
         process = subprocess.Popen(

@@ -23,7 +23,7 @@ _WATCH = 'read -r _; kill -KILL "-$1" 2> /dev/null; rm -rf -- "$2"'
 _END_SECONDS = 5.0
 _LOG_LINES = 6
 _READS = 64
-"""Reads for the last words of a failed process; one that never stops talking is not heard out."""
+"""Most reads of a failed process's last output; it may never stop printing."""
 
 _NOISE = re.compile(
     r"^ALSA|^ +(EXPECTED|FOUND):|WRONG CHECKSUMS|might not run correctly|-video none"
@@ -35,7 +35,7 @@ _EXIT = {
     5: "it ended with status 5: it does not know the game",
     -signal.SIGSEGV: "it crashed (SIGSEGV)",
     -signal.SIGABRT: "it crashed (SIGABRT)",
-    -signal.SIGKILL: "it was killed (SIGKILL: by hand, or for want of memory)",
+    -signal.SIGKILL: "it was killed (SIGKILL: by hand, or out of memory)",
     -signal.SIGTERM: "it was ended from outside (SIGTERM)",
     -signal.SIGPIPE: "it lost its pipe (SIGPIPE)",
 }
@@ -44,9 +44,9 @@ _EXIT = {
 class MameProcess:
     """A running MAME with the bridge inside, and the two pipes to it.
 
-    It writes only into a folder of its own, which is removed in the end.  Its end comes with
-    ``close()`` or with the interpreter's.  If that is killed, a small watching process ends MAME,
-    even one that hangs or is stopped, and removes the folder.
+    It writes only into its own folder, which is removed at the end.  It ends with ``close()`` or
+    with the interpreter.  If that is killed, a small watching process ends MAME, even one that is
+    stopped, and removes the folder.
     """
 
     def __init__(self, options: MameOptions, rom_set: str) -> None:
@@ -82,7 +82,7 @@ class MameProcess:
                 cwd=self.home,
                 env=environment,
                 pass_fds=(commands_out, images_in),
-                # Ctrl-C is for this program, which then ends MAME in good order.
+                # Ctrl-C is for this program, which then ends MAME properly.
                 start_new_session=True,
                 # SIGPIPE stays ignored, so that the bridge sees a lost pipe as an error.
                 restore_signals=False,
@@ -121,7 +121,7 @@ class MameProcess:
         return self._process.pid
 
     def failure(self, reason: str, phase: str, *, ending: bool) -> MachineError:
-        """End the process, and say how it failed; ``ending``: it seems to be ending by itself."""
+        """End the process, and return how it failed; ``ending``: it seems to end by itself."""
         status: str | None = None
         try:
             code = self._process.wait(_END_SECONDS if ending else 0)
@@ -152,7 +152,7 @@ class MameProcess:
         self._let_watcher_go()
 
     def abandon(self) -> None:
-        """In a forked child: let go of the parent's machine without touching it."""
+        """Close the parent's pipes in a forked child, without touching its machine."""
         self._close_pipes()
         self._let_watcher_go()
         self._process.returncode = self._watcher.returncode = 0

@@ -1,4 +1,4 @@
-"""The bridge's language: what MAME sends at every tick, and what it is told.
+"""The bridge's language: what MAME sends at every tick, and the commands it takes.
 
 Out of MAME come messages ``"TPST" kind length payload`` (length u32, little endian):
 
@@ -9,7 +9,7 @@ Out of MAME come messages ``"TPST" kind length payload`` (length u32, little end
 * ``E``: a text, and MAME ends.
 
 Into MAME go commands ``letter length payload`` (length u16).  It obeys them in order until one of
-the two that let it go on to its next tick: ``go`` (with controls for this tick) or ``carry_on``.
+the two that let it continue to its next tick: ``go`` (with controls for this tick) or ``carry_on``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ProtocolError(ValueError):
 
 @dataclass(frozen=True)
 class Hello:
-    """The bridge's first words."""
+    """The bridge's first message."""
 
     protocol: int
     version: str
@@ -78,7 +78,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Trouble:
-    """The bridge gave up, and why."""
+    """The bridge gave up; ``text`` says why."""
 
     text: str
 
@@ -87,7 +87,7 @@ Message: TypeAlias = Hello | Frame | Trouble
 
 T = TypeVar("T")
 Dialogue: TypeAlias = Generator[bytes, Frame, T]
-"""A conversation with one machine: yields the next commands, gets the tick that they lead to."""
+"""A conversation with one machine: yields commands, receives the tick that they lead to."""
 
 
 def parse(buffer: bytearray) -> Message | None:
@@ -136,7 +136,7 @@ def _command(letter: bytes, payload: bytes = b"") -> bytes:
 
 
 def split(commands: bytes) -> list[tuple[bytes, bytes]]:
-    """Letters and payloads of ``commands``, in their order."""
+    """Return the letters and payloads of ``commands``, in their order."""
     found: list[tuple[bytes, bytes]] = []
     at = 0
     while at < len(commands):
@@ -147,13 +147,13 @@ def split(commands: bytes) -> list[tuple[bytes, bytes]]:
 
 
 def go(spin: int = 0, fire: bool = False, zap: bool = False) -> bytes:
-    """Go on with these controls in this very tick; they are those of ``inputs.set_inputs``."""
+    """Continue with these controls in this very tick, as ``inputs.set_inputs`` puts them."""
     held = BUTTON_FIRE * fire | BUTTON_ZAP * zap
     return _command(b"G", bytes([spin & 0xFF, held, BUTTON_ZAP * zap]))
 
 
 def carry_on() -> bytes:
-    """Go on, with the controls left alone."""
+    """Continue, with the controls left alone."""
     return _command(b"C")
 
 

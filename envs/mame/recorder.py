@@ -1,4 +1,4 @@
-"""Recordings of the real machine, in the form that ``arcade/recording.py`` reads.
+"""Recordings of the real machine, in the form that ``recordings/recording.py`` reads.
 
 A recording holds, for every tick, the RAM at its start, what the game read from its controls, and
 every byte it read from the POKEYs' random registers.  Each game is in it from the tick of its
@@ -30,14 +30,14 @@ from .protocol import ENTRY_DTYPE, Frame
 FORMAT = 1
 KNOB, SAMPLE, HELD, LATCHED = 0x50, 0x4C, 0x4D, 0x4E
 FIRE_READ = 0xA270
-"""Where the game looks whether fire is held."""
+"""Where the game reads whether fire is held."""
 
 RANDOM_REGISTERS = {0x60CA: 0, 0x60DA: 1}
 POT_1, POT_2, COINS = 0x60C8, 0x60D8, 0x0C00
 
 
 class Recorder:
-    """Listens to a machine and keeps ``ticks`` ticks of its games."""
+    """Listener that keeps ``ticks`` ticks of a machine's games."""
 
     def __init__(self, ticks: int) -> None:
         self.ticks = ticks
@@ -76,7 +76,7 @@ class Recorder:
         self._recording = state != m.STATE_HIGH_SCORE_CHECK
 
     def arrays(self, meta: dict[str, Any]) -> dict[str, NDArray[Any]]:
-        """The arrays of the recording; ``meta`` goes into it as JSON."""
+        """Return the arrays of the recording; ``meta`` goes into it as JSON."""
         count = len(self.logs)
         tick = np.repeat(np.arange(count), [len(log) for log in self.logs])
         log = np.concatenate([np.zeros(0, ENTRY_DTYPE), *self.logs])
@@ -111,7 +111,7 @@ class Recorder:
 
 
 def _obey(image: NDArray[np.uint8], commands: bytes) -> tuple[int, int, bool]:
-    """Write into ``image`` what ``commands`` do; returns spin, buttons, and whether they poke."""
+    """Apply ``commands`` to ``image``; return spin, buttons, and whether they poke."""
     spin = buttons = 0
     poked = False
     for letter, payload in protocol.split(commands):
@@ -132,7 +132,7 @@ def _obey(image: NDArray[np.uint8], commands: bytes) -> tuple[int, int, bool]:
 def _first_read(
     log: NDArray[np.void], tick: NDArray[np.int64], chosen: NDArray[np.bool_], count: int
 ) -> NDArray[np.int16]:
-    """Value of each tick's first chosen entry; ``NOT_READ`` where there is none."""
+    """Return the value of each tick's first chosen entry; ``NOT_READ`` if there is none."""
     values = np.full(count, NOT_READ, np.int16)
     ticks, first = np.unique(tick[chosen], return_index=True)
     values[ticks] = log["value"][chosen][first]
@@ -146,7 +146,7 @@ def _offsets(tick: NDArray[np.int64], count: int) -> NDArray[np.uint32]:
 def _interrupts(
     log: NDArray[np.void], tick: NDArray[np.int64], count: int
 ) -> dict[str, NDArray[Any]]:
-    """When the interrupts of each tick came, and what they read from the ports."""
+    """Return when the interrupts of each tick came, and what they read from the ports."""
     inside = log["kind"] == b"I"
     began = np.flatnonzero(inside & (log["address"] == POT_1))
     ports: dict[str, NDArray[Any]] = {
@@ -168,7 +168,7 @@ def _interrupts(
 
 
 class RecordingBatch(MameBatch):
-    """One game whose machine is listened to.
+    """One game whose machine is recorded.
 
     A machine that fails ends the recording: ``MachineError``.
     """
@@ -181,7 +181,7 @@ class RecordingBatch(MameBatch):
         self.version = ""
 
     def _new_machine(self) -> MameMachine:
-        setup = switches(self._options[0]) + protocol.keep_log(True)
+        setup = switches(self._switches[0]) + protocol.keep_log(True)
         machine = MameMachine(self.machine, self._found_set(), setup)
 
         def hear(frame: Frame, commands: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Which ROM set a folder holds: MAME itself is asked, by what is in the files."""
+"""Which ROM set a folder holds: MAME itself is asked, by the files' content."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAME = re.compile(r"\bromsets? ")
 
 
 def make_home(rom_path: str | Path) -> Path:
-    """A private folder for one MAME, with the user's ROM files below it (``rom_folders``).
+    """Return a private folder for one MAME, with the user's ROM files below it (``rom_folders``).
 
     Raises ``MameError`` where ``rom_path`` holds no ROM files of the game.
     """
@@ -62,12 +62,12 @@ def make_home(rom_path: str | Path) -> Path:
 
 
 def rom_folders(home: Path) -> str:
-    """MAME's ROM path below ``home``: every place of ROM files under the name of every set."""
+    """Return MAME's ROM path below ``home``: all ROM files under the name of every set."""
     return ";".join(str(folder) for folder in sorted((home / "roms").iterdir()))
 
 
 def _places(rom_path: str | Path) -> list[Path]:
-    """Folders and archives below ``rom_path`` that may hold a set."""
+    """Return the folders and archives below ``rom_path`` that may hold a set."""
     path = Path(os.path.expanduser(rom_path)).absolute()
     given = f"rom_path={shown(Path(rom_path))}"
     if not path.exists():
@@ -96,10 +96,10 @@ def _places(rom_path: str | Path) -> list[Path]:
 
 
 def find_rom_set(options: MameOptions) -> str:
-    """MAME's name of the set in ``options.rom_path`` that is to be played.
+    """Return MAME's name of the set in ``options.rom_path`` that is to be played.
 
-    MAME compares names and checksums with its own list.  Raises ``MameError`` where there is no
-    MAME, where no set is complete, and, with ``strict_roms``, where a file differs.
+    MAME compares names and checksums with its own list.  Raises ``MameError`` if there is no
+    MAME, if no set is complete, and, with ``strict_roms``, if a file differs.
     """
     executable = find_mame(options.mame_path)
     home = make_home(options.rom_path)

@@ -37,8 +37,8 @@ _LARGEST = {
     **dict.fromkeys(("random_value", "random_pc"), _EVENT_BYTES),
     **dict.fromkeys(("io_addr", "io_pc", "io_value", "io_write"), _EVENT_BYTES),
 }
-"""The arrays that are read, and the bytes that each may take: a hundred times what machines send
-of events."""
+"""The arrays that are read, and the bytes that each may take: for events a hundred times what
+machines send."""
 
 _NOT_PLAY = np.array(
     [0xC705, *range(0xCDA2, 0xCDAE), *range(0xAE20, 0xAE34), *range(0xA66C, 0xA69D)], np.uint16
@@ -149,11 +149,11 @@ _EVENTS = {
     "random_offsets": ("random_value", "random_pc"),
     "io_offsets": ("io_addr", "io_pc", "io_value", "io_write"),
 }
-"""Arrays with an entry per event, by the array that says where each tick's events begin."""
+"""Arrays with an entry per event, by the array of the start of each tick's events."""
 
 
 def _check_arrays(path: Path, arrays: dict[str, Any]) -> dict[str, Any]:
-    """Refuse arrays that do not fit each other; returns what ``meta`` says."""
+    """Refuse arrays that do not fit each other; return what ``meta`` says."""
     ticks = len(arrays["ram"])
     shapes = dict.fromkeys(("seen_spin", "seen_latched", "seen_held"), ticks)
     for offsets, events in _EVENTS.items():

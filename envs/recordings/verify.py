@@ -1,7 +1,7 @@
 """Recordings of the real machine against the simulator: tick by tick, and free-running.
 
-Tick by tick, each recorded image is carried on by one tick and compared with the next recorded
-one.  Free-running, the simulator starts from a game's first image and gets nothing but controls
+Tick by tick, each recorded image is advanced by one tick and compared with the next recorded
+one.  Free-running, the simulator starts from a game's first image and is given only controls
 and random bytes.
 """
 
@@ -58,7 +58,7 @@ def _load_tape(
 
 @rule
 def _after_tick(ram: Ram, tape: Any, state_before: int, cursor: int, override: int) -> None:
-    """What the display and the recorder did to the machine in a level-select tick."""
+    """Repeat what display and recorder did to the machine in a level-select tick."""
     if state_before != m.STATE_LEVEL_SELECT and state_before != m.STATE_NEW_GAME:
         return
     if ram.game_state == m.STATE_LEVEL_SELECT:
@@ -71,7 +71,7 @@ def _after_tick(ram: Ram, tape: Any, state_before: int, cursor: int, override: i
 
 @rule
 def _recorder_pokes(ram: Ram, play_ticks: int, lives_poke: int, clear_every: int) -> None:
-    """Writes of the recorder at the start of a play tick, before the image was taken."""
+    """Repeat the recorder's writes at the start of a play tick, before the image was taken."""
     if ram.game_state != m.STATE_PLAY:
         return
     if lives_poke > ram.lives[0]:
@@ -108,7 +108,7 @@ def _compare_ticks(
 ) -> int:
     """Compare every wanted tick; ``found[t]`` is the first differing address, -1 exact.
 
-    -2 stands for a difference in the random reads alone.  With ``free`` the simulator goes on
+    -2 stands for a difference in the random reads alone.  With ``free`` the simulator continues
     from its own image and the comparison ends at the first difference.
     Returns the number of ticks compared.
     """
@@ -144,7 +144,7 @@ def _compare_ticks(
 def _run(
     recording: Recording, wanted: NDArray[np.bool_], free: bool
 ) -> tuple[int, NDArray[np.int64], NDArray[np.uint8]]:
-    """Compared ticks, ``found`` (see ``_compare_ticks``) and the simulator's last image."""
+    """Return compared ticks, ``found`` (see ``_compare_ticks``) and the simulator's last image."""
     work = np.zeros(1, m.RAM_DTYPE)
     work_bytes = m.as_bytes(work)[0]
     found = np.full(len(recording.ram), -1, np.int64)
@@ -173,7 +173,7 @@ def _run(
 
 
 def _games(recording: Recording) -> list[tuple[int, int]]:
-    """First and one-past-last covered tick of each game in the recording."""
+    """Return the first and one-past-last covered tick of each game in the recording."""
     covered = np.concatenate([[False], recording.in_game[:-1], [False]])
     edges = np.flatnonzero(covered[1:] != covered[:-1])
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
@@ -196,7 +196,7 @@ def _mismatch(recording: Recording, tick_: int, address: int) -> dict[str, Any]:
 
 
 def verify_recording(recording: Recording) -> dict[str, Any]:
-    """Compare one recording; the same keys as ``verify_files``."""
+    """Compare one recording; return the keys of ``verify_files``."""
     wanted = recording.in_game
     wanted[-1] = False
     _, found, _ = _run(recording, wanted, free=False)

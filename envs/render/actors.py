@@ -34,7 +34,7 @@ _CARGO_PULSAR, _CARGO_FUSEBALL = 2, 3
 
 
 def lane_ends(camera: Camera, well: Well, lane: int, depth: float) -> tuple[Floats, Floats]:
-    """Screen points of a lane's two spokes at ``depth``."""
+    """Return the screen points of a lane's two spokes at ``depth``."""
     pair = np.array((lane % LANES, (lane + 1) % LANES))
     ends = camera.project(well.x[pair], well.z[pair], depth)
     return ends[0], ends[1]
@@ -43,13 +43,13 @@ def lane_ends(camera: Camera, well: Well, lane: int, depth: float) -> tuple[Floa
 def lane_middle(
     camera: Camera, well: Well, lanes: NDArray[Any] | list[int], depth: Floats | float
 ) -> Floats:
-    """Screen points in the middle of lanes, shape (n, 2)."""
+    """Return the screen points in the middle of lanes, shape (n, 2)."""
     where = np.asarray(lanes, np.intp) & 0x0F
     return camera.project(well.mid_x[where], well.mid_z[where], depth)
 
 
 def draw_claw(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> None:
-    """The player's claw, unless its death has hidden it.
+    """Draw the player's claw, unless its death has hidden it.
 
     A claw that was grabbed stays on show: its lane byte is 0x80, not 0x81.
     """
@@ -61,7 +61,7 @@ def draw_claw(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> None:
 
 
 def draw_enemies(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> None:
-    """All live enemies, each in its kind's picture."""
+    """Draw all live enemies, each in its kind's picture."""
     for slot in np.flatnonzero(ram["enemy_depth"]).tolist():
         kind = int(ram["enemy_kind"][slot])
         if kind & KIND_MASK in (FLIPPER, PULSAR):
@@ -129,7 +129,7 @@ def _draw_fuseball(
 
 
 def draw_player_shots(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> None:
-    """Two rings of dots for each shot; the inner one warns when shots run out."""
+    """Draw two rings of dots for each shot; the inner one warns when shots run out."""
     depth = ram["player_shot_depth"]
     live = np.flatnonzero(depth)
     if len(live) == 0:
@@ -142,7 +142,7 @@ def draw_player_shots(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> N
 
 
 def draw_enemy_shots(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> None:
-    """Four whirling strokes around four dots."""
+    """Draw four whirling strokes around four dots for each shot."""
     depth = ram["enemy_shot_depth"]
     live = np.flatnonzero(depth)
     if len(live) == 0:
@@ -157,7 +157,7 @@ def draw_enemy_shots(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> No
 
 
 def draw_spikes(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> None:
-    """A line up the middle of each spiked lane, with a dot at its tip."""
+    """Draw a line up the middle of each spiked lane, with a dot at its tip."""
     depth = ram["spike_depth"]
     lanes = np.flatnonzero(depth)
     if len(lanes) == 0:
@@ -169,7 +169,7 @@ def draw_spikes(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> None:
 
 
 def draw_queue(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> None:
-    """Enemies that wait below the well, as dots between the vanishing point and its bottom."""
+    """Draw the waiting enemies as dots between the vanishing point and the well's bottom."""
     timers = ram["queue_depth"].tolist()
     drawn: list[int] = []
     slot = QUEUE_SLOTS - 1

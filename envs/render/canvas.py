@@ -17,7 +17,7 @@ class Canvas:
     def __init__(
         self, viewport: Viewport, dot: tuple[int, int] = (1, 1), thickness: int = 1
     ) -> None:
-        """``dot`` is the width and height of a dot, ``thickness`` that of a line, in pixels."""
+        """Set the width and height of a ``dot`` and the ``thickness`` of a line, in pixels."""
         self._viewport = viewport
         self._dot_width, self._dot_height = dot
         self._thickness = thickness
@@ -27,21 +27,21 @@ class Canvas:
         self._dot_colours: list[NDArray[np.intp]] = []
 
     def stroke(self, points: Floats, colour: int) -> None:
-        """An open line through ``points``, shape (n, 2)."""
+        """Add an open line through ``points``, shape (n, 2)."""
         self._strokes.append(points)
         self._stroke_colours.append(colour)
 
     def loop(self, points: Floats, colour: int) -> None:
-        """A closed line through ``points``, shape (n, 2)."""
+        """Add a closed line through ``points``, shape (n, 2)."""
         self.stroke(np.concatenate((points, points[:1])), colour)
 
     def strokes(self, lines: Iterable[Floats], colour: int) -> None:
-        """Several open lines of one colour."""
+        """Add several open lines of one colour."""
         for line in lines:
             self.stroke(line, colour)
 
     def dots(self, points: Floats, colour: int | NDArray[np.intp]) -> None:
-        """Dots at ``points``, shape (n, 2), in one colour or one for each."""
+        """Add dots at ``points``, shape (n, 2), in one colour or one for each."""
         flat = points.reshape(-1, 2)
         self._dots.append(flat)
         self._dot_colours.append(np.broadcast_to(np.asarray(colour, np.intp), len(flat)))

@@ -23,7 +23,7 @@ _STAR_SPREAD = 700.0
 
 
 def draw_explosions(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> None:
-    """All explosions, by type: a blast, the claw's end, a fuseball's points, a grab."""
+    """Draw all explosions, by type: a blast, the claw's end, a fuseball's points, a grab."""
     for slot in np.flatnonzero(ram["boom_depth"]).tolist():
         depth = float(ram["boom_depth"][slot])
         sequence = int(ram["boom_seq"][slot])
@@ -44,7 +44,7 @@ def draw_explosions(canvas: Canvas, ram: Ram, camera: Camera, well: Well) -> Non
 
 
 def _draw_death(canvas: Canvas, ram: Ram, place: Floats, size: float, sequence: int) -> None:
-    """The claw's end: nested stars, or a cloud of shards for the quieter deaths."""
+    """Draw the claw's end: nested stars, or a cloud of shards for the quieter deaths."""
     picture = int(ram["death_picture"][2])
     shards = picture in _SHARDS_PICTURES and sequence < _SPLAT_END
     if picture >= _FUSE_PICTURES or shards or sequence >= _SPLAT_END:
@@ -65,7 +65,7 @@ def _draw_points(canvas: Canvas, text: str, place: Floats, size: float) -> None:
 
 
 def draw_stars(canvas: Canvas, ram: Ram, camera: Camera) -> None:
-    """The field of stars in a dive: up to eight planes that come towards the eye."""
+    """Draw the star field of a dive: up to eight planes that come towards the eye."""
     planes = ram["star_plane"]
     live = np.flatnonzero(planes)
     if not int(ram["star_field"]) or len(live) == 0:

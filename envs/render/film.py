@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.messages import shown
 
-from .closing import ClosedByWith
 from .renderer import FRAMES_PER_SECOND
 
 _CODEC = "mp4v"
 
-# Read by OpenCV when it first uses FFmpeg: a failure is told here, in one line.
+# Read by OpenCV when it first uses FFmpeg: a failure is reported here, in one line.
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 
@@ -26,7 +25,7 @@ class FilmError(RuntimeError):
     """A film cannot be written; the message says why and what to do."""
 
 
-class FilmWriter(ClosedByWith):
+class FilmWriter:
     """Writes RGB frames to an MP4 file.
 
     The file gets its name when it is closed: until then it is ``.NAME.part.mp4`` beside it, so
@@ -94,6 +93,12 @@ class FilmWriter(ClosedByWith):
             self._writer.write(np.ascontiguousarray(frame[:, :, ::-1]))
         self._frames += 1
 
+    def __enter__(self) -> FilmWriter:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Finish the file and give it its name; closing twice is fine.
 
@@ -143,9 +148,9 @@ def _require_target(path: Path) -> None:
 
 
 def _require_space(part: Path) -> None:
-    """The encoder does not tell why it cannot write; a plain file does.
+    """Write a plain file first: it tells why writing fails, the encoder does not.
 
-    The encoder then writes into this file, and not through a link that somebody has put there.
+    The encoder then writes into this file, and not through a link put there.
     """
     try:
         part.unlink(missing_ok=True)
@@ -161,9 +166,9 @@ def _require_space(part: Path) -> None:
 
 
 def _is_complete(path: Path, frames: int) -> bool:
-    """Whether the film has so many frames, the last one included.
+    """Return whether the film has so many frames, the last one included.
 
-    The encoder goes on in silence where the disk is full, so the file itself has to be asked.
+    The encoder continues silently on a full disk, so the file itself is read.
     """
     with _quiet_opencv():
         film = cv2.VideoCapture(str(path))

@@ -52,7 +52,7 @@ def _at_origin(text: str, size: float) -> tuple[Floats, ...]:
 
 
 def text_lines(text: str, left: float, base: float, size: float = 1.0) -> list[Floats]:
-    """Lines of ``text`` with its lower left corner at (``left``, ``base``), in screen units.
+    """Return the lines of ``text`` with its lower left corner at (``left``, ``base``).
 
     Characters without a glyph leave a blank.
     """
@@ -61,5 +61,5 @@ def text_lines(text: str, left: float, base: float, size: float = 1.0) -> list[F
 
 
 def text_width(text: str, size: float = 1.0) -> float:
-    """Width of ``text`` in screen units."""
+    """Return the width of ``text`` in screen units."""
     return (PITCH * len(text) - (PITCH - 4 * _UNIT)) * size if text else 0.0

@@ -36,12 +36,12 @@ _BEST_NAME, _BEST_SCORE = slice(0x61B, 0x61E), slice(0x71B, 0x71E)
 
 
 def digits(cells: list[int]) -> int:
-    """Value of three score cells, lowest first, two decimal digits in each."""
+    """Return the value of three score cells, lowest first, two decimal digits in each."""
     return sum(((c >> 4) * 10 + (c & 0x0F)) * 100**place for place, c in enumerate(cells))
 
 
 def draw_overlay(canvas: Canvas, ram: Ram, cells: NDArray[np.uint8], score: int | None) -> None:
-    """Score (``score``, or the image's own six digits), best score, level, lives, messages.
+    """Draw the score (``score``, or the image's six digits), best, level, lives, messages.
 
     ``ram`` and ``cells`` are the same image, as a record and as 2,048 bytes.
     """
@@ -63,7 +63,7 @@ def draw_overlay(canvas: Canvas, ram: Ram, cells: NDArray[np.uint8], score: int 
 
 
 def draw_lives(canvas: Canvas, ram: Ram) -> None:
-    """One small claw for each life beyond the one in play."""
+    """Draw a small claw for each life beyond the one in play."""
     lives = int(ram["lives"][int(ram["player_up"]) & 1])
     for place in range(min(lives - 1, 6)):
         corner = np.array((_LIVES_LEFT + _LIVES_PITCH * place, _LIVES_Z))
@@ -71,7 +71,7 @@ def draw_lives(canvas: Canvas, ram: Ram) -> None:
 
 
 def _draw_best(canvas: Canvas, cells: NDArray[np.uint8]) -> None:
-    """The best score and its three initials, where the machine's table holds any."""
+    """Draw the best score and its three initials, if the machine's table holds any."""
     best = digits(cells[_BEST_SCORE].tolist())
     if not best:
         return
@@ -81,7 +81,7 @@ def _draw_best(canvas: Canvas, cells: NDArray[np.uint8]) -> None:
 
 
 def _message(ram: Ram) -> tuple[str, float, float]:
-    """Text, size and base line of the message that the image's state shows."""
+    """Return the text, size and base line of the message that the image's state shows."""
     state = int(ram["game_state"])
     in_game = bool(int(ram["mode_flags"]) & MODE_IN_GAME)
     if state == STATE_LEVEL_SELECT:

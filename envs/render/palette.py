@@ -45,12 +45,12 @@ GROUPS: NDArray[np.uint8] = _read_groups()
 
 
 def group_of(wave: int) -> int:
-    """Colour group 0-5 of a 0-based level index; every level from 81 on is in the last one."""
+    """Return the colour group 0-5 of a 0-based level index; levels from 81 on are in the last."""
     return min((wave & 0x70) >> 4, len(GROUPS) - 1)
 
 
 def palette_for(wave: int, player_shots: int, frame: int) -> NDArray[np.uint8]:
-    """The sixteen RGB colours of one frame, shape (16, 3).
+    """Return the sixteen RGB colours of one frame, shape (16, 3).
 
     The centre of the player's shots warns when few of the eight remain; the three colours of
     the death splat change places every frame.

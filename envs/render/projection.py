@@ -34,16 +34,16 @@ class Camera(NamedTuple):
     unit_distance: float
 
     def distance(self, depth: Floats | float) -> Floats:
-        """Depth ahead of the eye, at least 1 (also for what the eye has passed)."""
+        """Return the depth ahead of the eye, at least 1 (also for what the eye has passed)."""
         return np.maximum(np.asarray(depth, np.float64) - self.depth, 1.0)
 
     def project(self, x: Floats, z: Floats, depth: Floats | float) -> Floats:
-        """World points to screen units, shape (..., 2)."""
+        """Return world points to screen units, shape (..., 2)."""
         factor = FOCAL / self.distance(depth)
         return np.stack(((x - CENTRE_X) * factor, (z - self.z) * factor + self.screen_z), axis=-1)
 
     def size(self, depth: Floats | float) -> Floats:
-        """Size of a picture at ``depth`` as a share of its full size, at most 1."""
+        """Return the size of a picture at ``depth`` as a share of its full size, at most 1."""
         return np.minimum(self.unit_distance / self.distance(depth), 1.0)
 
 
@@ -52,7 +52,7 @@ def signed16(value: int) -> int:
 
 
 def camera_of(ram: Ram, eye_z: float) -> Camera:
-    """The camera of an image; ``eye_z`` belongs to the well's shape."""
+    """Return the camera of an image; ``eye_z`` belongs to the well's shape."""
     depth = signed16(int(ram["eye_depth_hi"]) << 8 | int(ram["eye_depth_lo"]))
     low, high = (int(cell) for cell in ram["screen_z"])
     unit = (0x10 - int(ram["eye_depth_home"])) & 0xFF
@@ -86,9 +86,9 @@ class Viewport:
         )
 
     def to_fixed(self, points: Floats) -> NDArray[np.int32]:
-        """Fixed-point pixel coordinates, shape of ``points``."""
+        """Return the fixed-point pixel coordinates, shape of ``points``."""
         return np.rint(points * self._scale + self._origin).astype(np.int32)
 
     def to_pixels(self, points: Floats) -> NDArray[np.int32]:
-        """Whole pixel coordinates, shape of ``points``."""
+        """Return the whole pixel coordinates, shape of ``points``."""
         return self.to_fixed(points) >> self.SHIFT

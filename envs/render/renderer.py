@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,17 +25,15 @@ from tempest_agent.envs.machine.memory import (
 
 from . import actors, effects, overlay
 from .canvas import Canvas
-from .glow import Glow, grayscale
 from .palette import palette_for
 from .projection import Viewport, camera_of
 from .well import draw_well, shapes, well_of
-
-__all__ = ["FRAMES_PER_SECOND", "Renderer", "grayscale", "image_cells"]
 
 FRAMES_PER_SECOND = 1_512_000 / 6_144 / 9
 """Game ticks, and so pictures, in a second: 27.34."""
 
 _LEGIBLE_HEIGHT = 200
+_GREY = np.array((0.38, 0.34, 0.28), np.float32)
 # In these states the cells of the objects hold something else, or an older game.
 _NO_ACTORS = frozenset(
     (
@@ -50,7 +49,7 @@ _NO_ACTORS = frozenset(
 
 
 def image_cells(ram: Any) -> NDArray[np.uint8]:
-    """The 2,048 bytes of an image given as a record, a 0-d array of one, or bytes.
+    """Return the 2,048 bytes of an image given as a record, a 0-d array of one, or bytes.
 
     Raises:
         ValueError: ``ram`` is not one image.
@@ -95,7 +94,7 @@ class Renderer:
         self._texts = height >= _LEGIBLE_HEIGHT
 
     def draw(self, ram: Any, score: int | None = None) -> NDArray[np.uint8]:
-        """The picture of one image, a new uint8 array of shape (height, width, 3), RGB.
+        """Return the picture of one image, a new uint8 array of shape (height, width, 3), RGB.
 
         Args:
             ram: one ``RAM_DTYPE`` record or its 2,048 bytes.
@@ -139,3 +138,37 @@ class Renderer:
         actors.draw_player_shots(canvas, ram, camera, well)
         actors.draw_claw(canvas, ram, camera, well)
         effects.draw_explosions(canvas, ram, camera, well)
+
+
+class Glow:
+    """Adds a soft halo to pictures of one size, in place.
+
+    The halo is a blur of the picture at a quarter of its size: a wide blur at full size would
+    cost ten times as much and look the same.  The buffers are kept, because the page faults of
+    fresh ones cost more than the arithmetic.
+    """
+
+    def __init__(self, width: int, height: int, gain: float = 1.7) -> None:
+        self._gain = gain
+        shrunk = (max(height // 4, 1), max(width // 4, 1), 3)
+        self._small = np.empty(shrunk, np.uint8)
+        self._soft = np.empty(shrunk, np.uint8)
+        self._halo = np.empty((height, width, 3), np.uint8)
+
+    def apply(self, image: NDArray[np.uint8]) -> None:
+        """Brighten ``image`` (height, width, 3) by its halo."""
+        small, soft, halo = self._small, self._soft, self._halo
+        cv2.resize(image, small.shape[1::-1], dst=small, interpolation=cv2.INTER_AREA)
+        cv2.GaussianBlur(small, (5, 5), 0, dst=soft)
+        cv2.convertScaleAbs(soft, dst=small, alpha=self._gain)
+        cv2.resize(small, halo.shape[1::-1], dst=halo, interpolation=cv2.INTER_LINEAR)
+        cv2.add(image, halo, dst=image)
+
+
+def grayscale(rgb: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Return the grey picture (height, width) of an RGB picture (height, width, 3).
+
+    The three colours count almost alike.  With the usual luma weights the blue well of the
+    first sixteen levels would have a tenth of full brightness and be lost to an observer.
+    """
+    return np.asarray(cv2.transform(rgb, _GREY[None, :]), np.uint8)

@@ -32,7 +32,7 @@ def _mirrored(points: Floats) -> Floats:
 
 
 def _claw(bend: int) -> Floats:
-    """A claw whose elbow stands ``bend`` eighths along the lane, as a closed line."""
+    """Return a claw whose elbow stands ``bend`` eighths along the lane, as a closed line."""
     return _eighths(
         (0, 0), (bend, 2), (8, 0), (5, -1), (7, 0), (bend, 1), (1, 0), (3, -1), (0, 0)
     )  # fmt: skip
@@ -56,7 +56,7 @@ FLIPPER: Floats = _eighths((0, 0), (7, -2), (6, -1), (8, 0), (1, -2), (2, -1), (
 
 
 def pulsar(amplitude: float) -> Floats:
-    """The zigzag of a pulsar, ``amplitude`` in lane widths."""
+    """Return the zigzag of a pulsar, ``amplitude`` in lane widths."""
     return np.array(
         (
             (0.0, 0.0), (0.125, amplitude), (0.3125, -amplitude), (0.5, amplitude),
@@ -165,7 +165,7 @@ SPLAT_STEPS = (0, 3, 5, 7, 9, 11, 15, 18)
 
 
 def _scatter(count: int, seed: int) -> Floats:
-    """``count`` points spread evenly over the unit disc, in a fixed order (golden angle)."""
+    """Return ``count`` points spread evenly over the unit disc, in golden-angle order."""
     k = np.arange(count) + 0.5
     angles = k * np.pi * (3.0 - 5.0**0.5) + seed
     radii = np.sqrt(k / count)

@@ -38,7 +38,7 @@ class Shape(NamedTuple):
 
 @lru_cache(maxsize=1)
 def shapes() -> tuple[Shape, ...]:
-    """The sixteen shapes by well number."""
+    """Return the sixteen shapes by well number."""
     wells = json.loads(_DATA.read_text(encoding="utf-8"))["wells"]
     table = {}
     for well in wells:
@@ -61,7 +61,7 @@ class Well(NamedTuple):
 
 
 def well_of(ram: Ram) -> Well:
-    """The well that an image holds."""
+    """Return the well that an image holds."""
     x = ram["lane_x"].astype(np.float64)
     z = ram["lane_z"].astype(np.float64)
     return Well(
@@ -75,14 +75,14 @@ def well_of(ram: Ram) -> Well:
 
 
 def rim_depth(camera: Camera) -> float:
-    """Depth at which the rim is drawn: just ahead of an eye that has dived through it."""
+    """Return the depth at which the rim is drawn: just ahead of an eye that dived through it."""
     if camera.depth >= 0 and RIM_DEPTH - camera.depth < _NEAREST_RIM:
         return min(camera.depth + _DIVING_RIM, float(BOTTOM_DEPTH))
     return float(RIM_DEPTH)
 
 
 def spoke_colours(ram: Ram) -> list[int]:
-    """Colour index of each spoke, as play paints them."""
+    """Return the colour index of each spoke, as play paints them."""
     frame = int(ram["frame_counter"])
     zap = int(ram["zap_timer"])
     # 0xFF marks a dive, in which the zapper cannot be used.
@@ -100,7 +100,7 @@ def spoke_colours(ram: Ram) -> list[int]:
 
 
 def pulsar_lanes(ram: Ram) -> list[tuple[int, bool]]:
-    """Lanes that hold a pulsar at rest in them, and whether it kills there now."""
+    """Return the lanes that hold a pulsar at rest in them, and whether it kills there now."""
     pulse_on = not int(ram["pulse_phase"]) & 0x80
     limit = int(ram["pulse_depth"])
     return [
@@ -116,9 +116,9 @@ def pulsar_lanes(ram: Ram) -> list[tuple[int, bool]]:
 
 
 def draw_well(canvas: Canvas, ram: Ram, camera: Camera, well: Well, in_play: bool) -> None:
-    """Sixteen spokes, the rim and the bottom; what lies off the screen is left out.
+    """Draw sixteen spokes, the rim and the bottom; what lies off the screen is left out.
 
-    Out of play nobody colours a spoke or covers the rim.
+    Out of play no spoke is coloured and nothing covers the rim.
     """
     rim = camera.project(well.x, well.z, rim_depth(camera))
     bottom = camera.project(well.x, well.z, BOTTOM_DEPTH)
@@ -134,7 +134,7 @@ def draw_well(canvas: Canvas, ram: Ram, camera: Camera, well: Well, in_play: boo
 
 
 def _runs(outline: Floats, is_open: bool, gaps: set[int]) -> list[Floats]:
-    """The outline as lines, broken at the lanes in ``gaps`` and at an open well's ends."""
+    """Return the outline as lines, broken at the lanes in ``gaps`` and at an open well's ends."""
     closed = np.concatenate((outline, outline[:1]))
     breaks = sorted(gaps | ({LANES - 1} if is_open else set()))
     runs, first = [], 0

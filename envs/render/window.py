@@ -1,4 +1,4 @@
-"""A window that shows frames at game speed, where there is a display to show them on."""
+"""A window that shows frames at game speed, if there is a display."""
 
 from __future__ import annotations
 
@@ -11,24 +11,23 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from .closing import ClosedByWith
 from .renderer import FRAMES_PER_SECOND
 
 _ESCAPE = 27
 _RECORD = "or use --record FILE.mp4"
 
 WINDOW_RECIPE = "pip install opencv-python --force-reinstall --no-deps"
-"""Puts an OpenCV with windows over the headless one, which stays installed in pip's books.
+"""Puts an OpenCV with windows over the headless one, which stays installed for pip.
 
-Without it there, pip would put the headless files back with its next ``install``.
+Without it, pip would restore the headless files at its next ``install``.
 """
 
 
-class DisplayUnavailable(RuntimeError):  # noqa: N818  (a condition, and said so by its name)
-    """There is no display, or this build of OpenCV has no windows; the message says the fix."""
+class DisplayUnavailable(RuntimeError):  # noqa: N818  (the name says the condition)
+    """There is no display, or this build of OpenCV has no windows; the message names the fix."""
 
 
-class Window(ClosedByWith):
+class Window:
     """Shows RGB frames and paces them.
 
     Args:
@@ -60,7 +59,7 @@ class Window(ClosedByWith):
         return self._open
 
     def show(self, frame: NDArray[np.uint8]) -> int:
-        """Show one RGB frame, wait until the next is due, and return the key pressed or -1.
+        """Show one RGB frame, wait for the time of the next, and return the key pressed or -1.
 
         The key is OpenCV's code (the character's for letters).  A caller that is too slow is
         not punished by a wait, and does not rush afterwards to catch up.
@@ -75,6 +74,12 @@ class Window(ClosedByWith):
             self.close()
         return key
 
+    def __enter__(self) -> Window:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Close the window; closing twice is fine."""
         if not self._open:
@@ -86,7 +91,7 @@ class Window(ClosedByWith):
     def _visible(self) -> bool:
         try:
             return bool(cv2.getWindowProperty(self._title, cv2.WND_PROP_VISIBLE) >= 1)
-        except cv2.error:  # What the build with Qt says once its last window is closed.
+        except cv2.error:  # Raised by the build with Qt once its last window is closed.
             return False
 
 

@@ -11,10 +11,11 @@ from tempest_agent.envs.arcade.playable import misfit
 from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.checks import check_number
 from tempest_agent.envs.machine.compiled import kernel, rule
+from tempest_agent.envs.machine.inputs import FIRE, ZAP
 from tempest_agent.envs.machine.memory import LANES, OPEN_LANES, RAM_DTYPE, STATE_PLAY
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, Source
 from tempest_agent.envs.messages import shown
-from tempest_agent.experts.interface import FIRE, ZAP, PendingInputs, check_pending, check_rows
+from tempest_agent.experts.interface import PendingInputs, check_pending, check_rows
 from tempest_agent.experts.scripted.decision import PLAN_DTYPE, Plan
 from tempest_agent.experts.scripted.escape import rim_position
 from tempest_agent.experts.scripted.expert import decide, look_ahead, reseed
@@ -42,7 +43,7 @@ def judge(
     weights: WeightsRecord,
     plan: Plan,
 ) -> float:
-    """Mean of what a plan earns from ``scratch[0]`` in the futures of ``seed``."""
+    """Return the mean of what a plan earns from ``scratch[0]`` in the futures of ``seed``."""
     total = 0.0
     for future in range(budget.streams):
         source.state = (seed + np.uint64(future) * np.uint64(GOLDEN)) | np.uint64(1)
@@ -175,7 +176,7 @@ class Planner:
         pending: PendingInputs | None = None,
         games: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
-        """One decision for each of N games; see ``Teacher.act``."""
+        """Return one decision for each of N games; see ``Teacher.act``."""
         _, spins, buttons = self.evaluate(ram, pending, games)
         return spins, buttons
 
@@ -185,7 +186,7 @@ class Planner:
         pending: PendingInputs | None = None,
         games: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.float64], NDArray[np.int8], NDArray[np.uint8]]:
-        """One decision for each of N games, with what every target lane was found to be worth.
+        """Return one decision for each of N games, with the value of every target lane.
 
         Returns:
             Values, float64 of shape ``(N, 16)``: the discounted points of the best plan to each
@@ -224,7 +225,7 @@ class Planner:
         games: NDArray[np.int64] | None = None,
         temperature: float = 100.0,
     ) -> tuple[NDArray[np.float64], NDArray[np.int8], NDArray[np.uint8]]:
-        """One decision for each of N games, with a distribution over target lanes to imitate.
+        """Return one decision for each of N games, with a distribution over target lanes.
 
         Args:
             ram: as of ``act``, and so ``pending`` and ``games``.
@@ -253,11 +254,11 @@ class Planner:
         self._held["left"][: len(mask)][mask] = 0
 
     def state_dict(self) -> dict[str, Any]:
-        """What is remembered of the games: plain arrays."""
+        """Return what is remembered of the games: plain arrays."""
         return {name: self._held[name].copy() for name in HELD_DTYPE.names or ()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what ``state_dict`` gave; ``ValueError`` for anything else."""
+        """Continue from ``state_dict()``; ``ValueError`` for anything else."""
         held = np.zeros(np.shape(state["left"]), HELD_DTYPE)
         for name, (low, high) in _HELD_LIMITS.items():
             values = np.asarray(state[name], np.int64)
@@ -274,7 +275,7 @@ class Planner:
         self._held = held
 
     def _make_room(self, games: int) -> None:
-        """Memory for ``games`` games; those that have one keep it."""
+        """Make room for ``games`` games; known ones keep what is remembered."""
         missing = games - len(self._held)
         if missing > 0:
             self._held = np.concatenate([self._held, np.zeros(missing, HELD_DTYPE)])

@@ -1,4 +1,4 @@
-"""Rollouts: what a plan earns when a copy of the game is played on with it."""
+"""Rollouts: what a plan earns in a copy of the game."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LONGEST = 1000
 """Most ticks and futures that a planner can be given."""
 
 FOLLOW_EXPERT = -1
-"""In place of a target lane: the scripted expert decides every tick of the rollout."""
+"""Instead of a target lane: the scripted expert decides every tick of the rollout."""
 
 BUDGET_DTYPE = np.dtype(
     [
@@ -47,7 +47,7 @@ BudgetRecord: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Budget:
-    """How much a planner computes for one decision, and what its rollouts count.
+    """A planner's computation for one decision, and the values of its rollouts.
 
     A planned decision simulates at most ``(lanes * fire_choices + follows_expert) * horizon *
     streams`` ticks of the game.
@@ -63,7 +63,7 @@ class Budget:
     streams: int = 2
     """Random futures that each plan is judged by; all plans meet the same ones."""
     every: int = 1
-    """Ticks between two decisions; in between the plan that was chosen goes on."""
+    """Ticks between two decisions; in between the chosen plan continues."""
     fire_choices: int = 1
     """1: fire is held on the way; 2: every lane is tried without firing as well."""
     follows_expert: bool = True
@@ -92,7 +92,7 @@ class Budget:
                 )
 
     def record(self) -> NDArray[np.void]:
-        """The budget for compiled code: an array of one BUDGET_DTYPE record, shape ``(1,)``."""
+        """Return the budget for compiled code, an array of one BUDGET_DTYPE record, ``(1,)``."""
         record = np.zeros(1, BUDGET_DTYPE)
         for name, value in asdict(self).items():
             record[name] = value
@@ -104,7 +104,7 @@ assert [field.name for field in fields(Budget)] == list(BUDGET_DTYPE.names or ()
 
 @rule
 def steer(ram: Ram, lane: int) -> int:
-    """Knob counts towards the middle of ``lane``, the shorter way round a closed well."""
+    """Return the counts towards the middle of ``lane``, the shorter way round a closed well."""
     place = rim_position(ram)
     apart = lane - (place >> 4)
     if ram.well_open == 0:
@@ -125,11 +125,11 @@ def roll_plan(
     weights: WeightsRecord,
     plan: Plan,
 ) -> float:
-    """Play ``future`` on by one plan, in place, and return what it earned.
+    """Play ``future`` by one plan, in place, and return what it earned.
 
     The plan: go to ``lane`` and stay, with fire held if ``fires``; or ``FOLLOW_EXPERT``.  It ends
-    at the horizon, at the player's death, or when the wave is over.  The sum is that of the
-    points, discounted by tick, less the cost of a death.
+    at the horizon, at the player's death, or when the wave is over.  The sum is the points,
+    discounted by tick, less the cost of a death.
     """
     value = 0.0
     worth = 1.0

@@ -1,4 +1,4 @@
-"""The scratch record of one decision: what the expert foresees, and what it decides."""
+"""The record of one decision: forecast dangers, lane values, chosen controls."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ PLAN_DTYPE = np.dtype(
     ]
 )
 """``danger[k, lane]``: cost of being in ``lane`` after tick ``k``'s move, from LETHAL on deadly.
-``chance``: the same for what chance decides while inputs are under way, by ticks from the image.
+``chance``: the same for what chance decides while inputs are pending, by ticks from the image.
 ``value[lane]``: what a tick in that lane is worth.  ``outlook``: the escape table's two last rows.
 ``shot_depth``, ``shot_cuts``: the player's shots while a dive is foreseen.
 ``best``: the value of the best way found; below ``-LETHAL`` no way survives the horizon.
-``pulse_on``, ``pulse_quiet``: bit ``k`` tells of tick ``k``.  Then the decision: the lane to be in
+``pulse_on``, ``pulse_quiet``: bit ``k`` is tick ``k``.  Then the decision: the lane to be in
 after the move, the knob counts, the buttons."""
 
 Plan: TypeAlias = Any
@@ -46,13 +46,13 @@ Plan: TypeAlias = Any
 
 @rule
 def mark(danger: Any, tick: int, lane: int, cost: float) -> None:
-    """Note that ``lane`` (any integer, modulo 16) costs ``cost`` in ``tick``, if within reach."""
+    """Mark that ``lane`` (any integer, modulo 16) costs ``cost`` in ``tick``, if foreseen."""
     if 0 <= tick < HORIZON:
         danger[tick, lane & 15] = max(danger[tick, lane & 15], cost)
 
 
 @rule
 def mark_span(danger: Any, first: int, end: int, lane: int, cost: float) -> None:
-    """Note the same for the ticks ``first`` to ``end - 1``."""
+    """Mark the same for the ticks ``first`` to ``end - 1``."""
     for tick in range(max(first, 0), min(end, HORIZON)):
         danger[tick, lane & 15] = max(danger[tick, lane & 15], cost)

@@ -21,13 +21,13 @@ DEPTH_VALUE = 1.0 / 16.0
 
 @rule
 def dive_acceleration(ram: Ram) -> int:
-    """Growth of the dive's speed per tick, in 1/256 depth."""
+    """Return the growth of the dive's speed per tick, in 1/256 depth."""
     return ACCELERATION_BASE + min(ACCELERATION_TOP, (4 * int64(ram.cur_wave)) & 0xFF)
 
 
 @rule
 def lanes_apart(ram: Ram, lane: int) -> int:
-    """Lanes between the player and ``lane``, the shorter way."""
+    """Return the lanes between the player and ``lane``, the shorter way."""
     apart = abs(lane - (rim_position(ram) >> 4))
     if ram.well_open:
         return apart
@@ -72,7 +72,7 @@ def launch_shot(plan: Plan, depth: int) -> None:
 
 @rule
 def depth_reached(ram: Ram, plan: Plan, lane: int, depth: int, speed: int) -> int:
-    """How deep the player gets who steers to ``lane`` and fires there; CLEAR for the bottom.
+    """Return how deep the player gets who steers to ``lane`` and fires there; CLEAR for the bottom.
 
     ``depth`` and ``speed`` are 8.8 numbers.  From the tick on in which what the shots left of the
     spike would kill, the lane is marked in the danger table.

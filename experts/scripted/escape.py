@@ -26,7 +26,7 @@ MIDDLE = 8
 
 @rule
 def rim_position(ram: Ram) -> int:
-    """The player's place on the rim in sixteenths of a lane, as the next move will take it."""
+    """Return the player's place on the rim in sixteenths of a lane, as the next move uses it."""
     place = int64(ram.rim_pos)
     if ram.well_open:
         return min(place, OPEN_RIM_END)
@@ -35,7 +35,7 @@ def rim_position(ram: Ram) -> int:
 
 @rule
 def step_back(plan: Plan, tick: int, later: int, open_well: bool, travel_cost: float) -> None:
-    """One tick of the recursion: ``outlook[1 - later]`` from ``outlook[later]``."""
+    """Compute one tick of the recursion: ``outlook[1 - later]`` from ``outlook[later]``."""
     ahead = plan.outlook[later]
     now = plan.outlook[1 - later]
     danger = plan.danger[tick]
@@ -87,7 +87,7 @@ def choose_lane(ram: Ram, plan: Plan, weights: WeightsRecord) -> None:
 
 @rule
 def spin_towards(place: int, lane: int) -> int:
-    """Knob counts that bring the player from ``place`` towards the middle of ``lane``.
+    """Return the knob counts that bring the player from ``place`` towards the middle of ``lane``.
 
     ``lane`` may lie beyond 0-15: the way there then leads across the seam of a closed well.
     """

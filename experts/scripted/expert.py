@@ -11,7 +11,7 @@ from tempest_agent.envs.arcade.playable import misfit
 from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
-from tempest_agent.envs.machine.inputs import set_inputs
+from tempest_agent.envs.machine.inputs import FIRE, ZAP, set_inputs
 from tempest_agent.envs.machine.memory import (
     RAM_DTYPE,
     STATE_PAUSE,
@@ -20,7 +20,7 @@ from tempest_agent.envs.machine.memory import (
     Ram,
 )
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, Source
-from tempest_agent.experts.interface import FIRE, ZAP, PendingInputs, check_pending, check_rows
+from tempest_agent.experts.interface import PendingInputs, check_pending, check_rows
 
 from .danger import forecast, forecast_chance
 from .decision import PLAN_DTYPE, Plan
@@ -31,7 +31,7 @@ from .targets import value_lanes
 from .weights import Weights, WeightsRecord
 
 ROLLS = 8
-"""Most tries to find a future in which the player lives."""
+"""Most draws of a future in which the player lives."""
 
 
 @rule
@@ -105,8 +105,8 @@ def look_ahead(
 ) -> None:
     """Fill ``scratch[0]`` with ``ram`` run through ``inputs`` of shape ``(delay, 2)``.
 
-    Chance comes from ``source``.  Where it kills the player the dice are cast again a few times:
-    the decision only matters if he lives.  An image that the rules cannot play stays as it is.
+    Chance comes from ``source``.  If it kills the player, it is drawn again a few times: the
+    decision matters only if he lives.  An image that the rules cannot play stays as it is.
     """
     scratch[0] = ram
     if misfit(ram) >= 0:
@@ -125,7 +125,7 @@ def look_ahead(
 class ScriptedExpert:
     """The strong teacher: a pure function of the RAM image and of the inputs under way.
 
-    It knows where each danger will be in the next 16 ticks, goes the best way through them, and
+    It knows where each danger will be in the next 16 ticks, takes the best way through them, and
     fires at what it can hit, with a shot in reserve while an enemy is near the rim.  It never
     reads a game's random stream: with inputs under way it rolls a copy of the game forward on a
     stream of its own.
@@ -144,12 +144,12 @@ class ScriptedExpert:
         pending: PendingInputs | None = None,
         games: NDArray[np.int64] | None = None,
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
-        """One decision for each of N games; see ``Teacher.act``."""
+        """Return one decision for each of N games; see ``Teacher.act``."""
         check_rows(ram, games)
         return self._decide(ram, check_pending(ram, pending), np.zeros(1, PLAN_DTYPE))
 
     def explain(self, ram: NDArray[np.void]) -> NDArray[np.void]:
-        """The whole plan for one image of shape ``(1,)``: danger table, lane values, decision.
+        """Return the plan for one image ``(1,)``: danger table, lane values, decision.
 
         Returns:
             One PLAN_DTYPE record, shape ``(1,)``.
@@ -160,14 +160,14 @@ class ScriptedExpert:
         return plan
 
     def reset(self, mask: NDArray[np.bool_] | None = None) -> None:
-        """Nothing to forget."""
+        """Do nothing: there is no memory."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing to remember."""
+        """Return an empty dictionary: there is no memory."""
         return {}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Nothing to go on from."""
+        """Do nothing: there is no memory."""
 
     def _decide(
         self, ram: NDArray[np.void], pending: PendingInputs, plan: NDArray[np.void]

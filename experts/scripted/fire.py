@@ -23,7 +23,7 @@ NEAR_DEPTH = 0x40
 
 @rule
 def hits_at_muzzle(ram: Ram, slot: int, lane: int) -> bool:
-    """Whether a shot launched in ``lane`` hits the enemy in the tick of its launch."""
+    """Return whether a shot launched in ``lane`` hits the enemy in the tick of its launch."""
     depth = int64(ram.enemy_depth[slot])
     reach = int64(ram.hit_range[kind_of(ram, slot)])
     return abs(depth - RIM_DEPTH) < reach and can_be_shot(ram, slot) and shot_meets(ram, slot, lane)
@@ -31,7 +31,7 @@ def hits_at_muzzle(ram: Ram, slot: int, lane: int) -> bool:
 
 @rule
 def uncovered_in_lane(ram: Ram, lane: int) -> bool:
-    """Whether an enemy can be hit from ``lane`` towards which no shot flies yet."""
+    """Return whether an enemy can be hit from ``lane`` towards which no shot flies yet."""
     spent = 0
     for slot in range(ENEMY_SLOTS):
         if ram.enemy_depth[slot] == 0 or not can_be_shot(ram, slot):
@@ -46,7 +46,7 @@ def uncovered_in_lane(ram: Ram, lane: int) -> bool:
 
 @rule
 def enemy_shot_in_lane(ram: Ram, lane: int) -> bool:
-    """Whether an enemy shot comes up ``lane`` with none of the player's before it."""
+    """Return whether an enemy shot comes up ``lane`` with none of the player's before it."""
     for slot in range(ENEMY_SHOT_SLOTS):
         depth = int64(ram.enemy_shot_depth[slot])
         if depth == 0 or int64(ram.enemy_shot_lane[slot]) != lane:
@@ -63,7 +63,7 @@ def enemy_shot_in_lane(ram: Ram, lane: int) -> bool:
 
 @rule
 def muzzle_needed_soon(ram: Ram) -> bool:
-    """Whether an enemy walks the rim, or is so near that it may before the next shot is spent."""
+    """Return whether an enemy walks the rim, or may before the next shot is spent."""
     if ram.enemies_on_rim:
         return True
     for slot in range(ENEMY_SLOTS):
@@ -74,7 +74,7 @@ def muzzle_needed_soon(ram: Ram) -> bool:
 
 @rule
 def decide_fire(ram: Ram, plan: Plan, weights: WeightsRecord) -> bool:
-    """Whether to fire from ``plan.lane``.
+    """Return whether to fire from ``plan.lane``.
 
     A hit at the muzzle costs no shot, as the slot is free again in the same tick, but needs a
     free one: so ``shot_reserve`` shots are kept for it while an enemy is near the rim.
@@ -95,7 +95,7 @@ def decide_fire(ram: Ram, plan: Plan, weights: WeightsRecord) -> bool:
 
 @rule
 def decide_zap(ram: Ram, plan: Plan) -> bool:
-    """Whether to press the superzapper: only where no way survives, and a use is left."""
+    """Return whether to press the superzapper: only where no way survives, and a use is left."""
     if ram.zap_uses >= ZAPS_PER_WAVE or ram.zap_timer != 0 or plan.best > -0.5 * LETHAL:
         return False
     return int64(ram.enemies_in_well) + int64(ram.enemies_on_rim) > 0

@@ -17,7 +17,7 @@ from tempest_agent.envs.machine.memory import (
 )
 
 from .decision import HORIZON, LETHAL, mark_span
-from .waiting import queue_may_be_empty
+from .enemy_programs import queue_may_be_empty
 
 
 @rule

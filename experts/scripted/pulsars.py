@@ -21,9 +21,14 @@ from tempest_agent.envs.machine.memory import (
 )
 
 from .decision import HORIZON, LETHAL, Plan, mark, mark_span
-from .flips import flip_landing, next_direction
-from .scripts import PULSAR_LINGERS, PULSAR_MOVED, PULSAR_STARTS
-from .waiting import queue_may_be_empty
+from .enemy_programs import (
+    PULSAR_LINGERS,
+    PULSAR_MOVED,
+    PULSAR_STARTS,
+    flip_landing,
+    next_direction,
+    queue_may_be_empty,
+)
 from .walkers import GRAB_TICKS
 
 
@@ -61,7 +66,7 @@ def mark_pulses(plan: Plan, first: int, end: int, lane: int) -> None:
 
 @rule
 def ticks_before_flip(ram: Ram, plan: Plan, slot: int) -> int:
-    """The tick in which a pulsar that moves in its lane starts the next flip; HORIZON if later."""
+    """Return the tick in which a pulsar in its lane starts the next flip; HORIZON if later."""
     address = int64(ram.enemy_script_pc[slot])
     tick = 0
     if address == PULSAR_MOVED:
@@ -77,7 +82,7 @@ def ticks_before_flip(ram: Ram, plan: Plan, slot: int) -> int:
 
 @rule
 def first_potent_tick(ram: Ram, slot: int) -> int:
-    """The first tick after whose move the pulsar is near enough to kill; HORIZON if not soon."""
+    """Return the first tick after whose move the pulsar can kill; HORIZON if not soon."""
     potency = int64(ram.pulse_depth)
     depth = int64(ram.enemy_depth[slot])
     if depth < potency:

@@ -1,4 +1,4 @@
-"""What each lane is worth to stand in: the enemies that can be hit from it."""
+"""The value of each lane: the enemies that can be hit from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tempest_agent.envs.machine.memory import (
 )
 
 from .decision import Plan
-from .flips import next_direction
+from .enemy_programs import next_direction
 from .weights import WeightsRecord
 
 SHOT_PASSED = 4
@@ -26,7 +26,7 @@ SHOT_PASSED = 4
 
 @rule
 def shot_meets(ram: Ram, slot: int, shot_lane: int) -> bool:
-    """Whether a shot in ``shot_lane`` is in a lane from which the enemy in ``slot`` can be hit."""
+    """Return whether the enemy in ``slot`` can be hit by a shot in ``shot_lane``."""
     lane = int64(ram.enemy_lane[slot]) & 15
     kind = int64(ram.enemy_kind[slot])
     if kind & KIND_FLIPPING and kind & KIND_MASK != FUSEBALL:
@@ -36,7 +36,7 @@ def shot_meets(ram: Ram, slot: int, shot_lane: int) -> bool:
 
 @rule
 def covering_shot(ram: Ram, slot: int, spent: int) -> int:
-    """A shot in flight that may hit the enemy and is not in the mask ``spent``; -1 if none."""
+    """Return a flying shot that may hit the enemy and is not in the mask ``spent``; -1 if none."""
     depth = int64(ram.enemy_depth[slot])
     for shot in range(PLAYER_SHOT_SLOTS):
         height = int64(ram.player_shot_depth[shot])
@@ -49,7 +49,7 @@ def covering_shot(ram: Ram, slot: int, spent: int) -> int:
 
 @rule
 def can_be_shot(ram: Ram, slot: int) -> bool:
-    """Whether a shot can hit the enemy as it is now; fuseballs only while they roll in the well."""
+    """Return whether a shot can hit the enemy now; fuseballs only while they roll in the well."""
     kind = int64(ram.enemy_kind[slot])
     at_rim = ram.enemy_depth[slot] == RIM_DEPTH
     if kind & KIND_MASK == FUSEBALL:
@@ -59,7 +59,7 @@ def can_be_shot(ram: Ram, slot: int) -> bool:
 
 @rule
 def add_walker(ram: Ram, plan: Plan, slot: int, weights: WeightsRecord) -> None:
-    """Both lanes beside the spoke of the walker's present or next flip gain ``walker_value``."""
+    """Add ``walker_value`` to both lanes beside the spoke of the walker's flip."""
     kind = int64(ram.enemy_kind[slot])
     lane = int64(ram.enemy_lane[slot]) & 15
     pivot = lane

@@ -15,8 +15,15 @@ from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import KIND_CCW, KIND_FLIPPING, RIM_DEPTH, Ram
 
 from .decision import HORIZON, LETHAL, mark_span
-from .flips import flip_landing, next_direction
-from .scripts import RIM_WAITING, STEP8_FLIPPING, STEP8_MOVING, STRAIGHT, STRAIGHT_END
+from .enemy_programs import (
+    RIM_WAITING,
+    STEP8_FLIPPING,
+    STEP8_MOVING,
+    STRAIGHT,
+    STRAIGHT_END,
+    flip_landing,
+    next_direction,
+)
 
 GRAB_TICKS = 4
 """A walker tests for a grab in the tick in which it lands and in the three that follow."""
@@ -24,7 +31,7 @@ GRAB_TICKS = 4
 
 @rule
 def forecast_walker(ram: Ram, slot: int, danger: Any) -> None:
-    """Mark the grabs of a rim walker: it goes on in its direction and is never aimed again."""
+    """Mark the grabs of a rim walker: it keeps its direction and is never aimed again."""
     open_well = ram.well_open != 0
     steps = max(int64(ram.rim_flip_steps), 1)
     kind = int64(ram.enemy_kind[slot])
@@ -51,7 +58,7 @@ def forecast_walker(ram: Ram, slot: int, danger: Any) -> None:
 
 @rule
 def straight_ticks(ram: Ram, slot: int) -> int:
-    """For how many ticks a climbing enemy is sure to stay in its lane."""
+    """Return for how many ticks a climbing enemy is sure to stay in its lane."""
     address = int64(ram.enemy_script_pc[slot])
     if STRAIGHT <= address < STRAIGHT_END:
         return HORIZON

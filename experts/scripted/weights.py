@@ -1,4 +1,4 @@
-"""What the scripted expert values, and what it knows: every number of its rules in one record."""
+"""Values and knowledge of the scripted expert: every number of its rules in one record."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Weights:
     knows_spikes: bool = True
 
     def record(self) -> NDArray[np.void]:
-        """The weights for compiled code: an array of one WEIGHTS_DTYPE record, shape ``(1,)``."""
+        """Return the weights for compiled code, an array of one WEIGHTS_DTYPE record, ``(1,)``."""
         values = asdict(self)
         record = np.zeros(1, WEIGHTS_DTYPE)
         kinds = ("flipper", "pulsar", "tanker", "spiker", "fuseball")

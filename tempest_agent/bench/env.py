@@ -24,12 +24,11 @@ from tempest_agent.bench.timing import fastest, paired, seconds_of
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.engine.batch import NO_OUTPUT, GameBatch, rows_of
-from tempest_agent.envs.engine.game_step import FIRE, ZAP
 from tempest_agent.envs.engine.hybrid_controls import NOT_ACTING
 from tempest_agent.envs.engine.settings import GameSettings
-from tempest_agent.envs.engine.step_kernels import step_games
+from tempest_agent.envs.engine.step_kernels import ALONE, step_games
 from tempest_agent.envs.machine.compiled import int64, kernel
-from tempest_agent.envs.machine.inputs import SPINNER_MAX, set_inputs
+from tempest_agent.envs.machine.inputs import FIRE, SPINNER_MAX, ZAP, set_inputs
 from tempest_agent.experts import make_teacher
 
 SETTINGS = GameSettings(start_level=range(1, 100), skip_idle=False)
@@ -181,7 +180,7 @@ def replay_steps(
     floats, report, ends, rewards, scale = outputs
     for at in range(spins.shape[0]):
         step_games(
-            job, 0, spins[at], buttons[at], acting, pairs, turns,
+            job, ALONE, spins[at], buttons[at], acting, pairs, turns,
             floats, report, ends, rewards, scale,
         )  # fmt: skip
 

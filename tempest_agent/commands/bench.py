@@ -11,7 +11,6 @@ from tempest_agent.bench.figures import Figure
 from tempest_agent.commands.options.backend import (
     backend_option,
     introduce_machine,
-    machine_errors,
     machine_from,
 )
 from tempest_agent.commands.options.output import (
@@ -20,6 +19,7 @@ from tempest_agent.commands.options.output import (
     print_json,
     print_table,
 )
+from tempest_agent.envs.mame.errors import machine_errors
 from tempest_agent.errors import UserError
 
 TARGETS = ("env", "render", "learner", "replay", "train")

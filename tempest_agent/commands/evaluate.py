@@ -14,7 +14,6 @@ import click
 from tempest_agent.commands.options.backend import (
     backend_option,
     introduce_machine,
-    machine_errors,
     machine_from,
 )
 from tempest_agent.commands.options.output import (
@@ -35,6 +34,7 @@ from tempest_agent.commands.options.types import (
     max_ticks_option,
     seed_option,
 )
+from tempest_agent.envs.mame.errors import machine_errors
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ import click
 from tempest_agent.commands.options.backend import (
     backend_option,
     introduce_machine,
-    machine_errors,
     machine_from,
     require_display,
 )
@@ -25,6 +24,7 @@ from tempest_agent.commands.options.types import (
     max_ticks_option,
     seed_option,
 )
+from tempest_agent.envs.mame.errors import MachineError, machine_errors
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
@@ -77,7 +77,12 @@ def play(
     keyboard = _keyboard() if human else None
     choice = _choice(player, keyboard)
     games = EvaluationGames(episodes, seed, level, max_ticks, machine=machine)
-    with machine_errors(mames_window), _film_errors(record), ExitStack() as opened:
+    with (
+        machine_errors(),
+        _closed_by_user(mames_window),
+        _film_errors(record),
+        ExitStack() as opened,
+    ):
         show = _audience(opened, choice.name, own_window, record, keyboard)
         click.echo(choice.description, err=True)
         if keyboard is not None:
@@ -98,6 +103,17 @@ def play(
                 break
     if record is not None:
         click.echo(f"film: {record}")
+
+
+@contextmanager
+def _closed_by_user(mames_window: bool) -> Iterator[None]:
+    """End the command normally when MAME's own window is closed."""
+    try:
+        yield
+    except MachineError as error:
+        if not mames_window or error.phase == "starting":
+            raise
+        click.echo(f"MAME's window is gone: {error.status}", err=True)
 
 
 @contextmanager

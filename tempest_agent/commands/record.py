@@ -11,12 +11,12 @@ import click
 
 from tempest_agent.commands.options.backend import (
     introduce_machine,
-    machine_errors,
     machine_from,
     rom_options,
 )
 from tempest_agent.commands.options.output import only_results_on_stdout
 from tempest_agent.commands.options.types import COUNT, PATH, level_option, seed_option
+from tempest_agent.envs.mame.errors import machine_errors
 from tempest_agent.errors import UserError
 
 

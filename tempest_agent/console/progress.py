@@ -12,8 +12,6 @@ from typing import Any, TextIO
 
 from tqdm import tqdm
 
-from tempest_agent.envs.render.closing import ClosedByWith
-
 PLAIN_INTERVAL = 10.0
 """Seconds between two lines if stderr is not a terminal."""
 
@@ -24,7 +22,7 @@ RATE_WINDOW = 30.0
 """The rate covers this many last seconds, because it changes during a long run."""
 
 
-class Progress(ClosedByWith):
+class Progress:
     """Shows how much of ``total`` is done, with the rate and the remaining time.
 
     ``start`` was done before (a resumed run): it counts as done but not for the rate, which covers
@@ -58,6 +56,12 @@ class Progress(ClosedByWith):
                 dynamic_ncols=True,
                 leave=False,
             )
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Remove the bar."""

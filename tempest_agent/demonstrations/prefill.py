@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from tempest_agent.agent.games.tempest_games import ZAP_LEGAL_FEATURE
 from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replay.rows import EXPERT, Rows
 from tempest_agent.agent.replicas import Replicas
 from tempest_agent.config import Config, GameConfig
 from tempest_agent.demonstrations.dataset import Episode, load_demonstrations
+from tempest_agent.envs.features.layout import ZAP_LEGAL_FEATURE
 from tempest_agent.errors import UserError
 
 log = logging.getLogger("tempest_agent")

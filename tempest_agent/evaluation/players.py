@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.engine.game_step import RUNNING
-from tempest_agent.envs.features.layout import FEATURES, NUM_FEATURES
+from tempest_agent.envs.features.layout import NUM_FEATURES, ZAP_LEGAL_FEATURE
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.machine.memory import RAM_DTYPE
 from tempest_agent.envs.messages import shown
@@ -38,7 +38,6 @@ PLAYER_NAMES = (*TEACHER_NAMES, CHAMPION, "latest", "random")
 
 log = logging.getLogger("tempest_agent")
 
-ZAP_LEGAL = next(feature.index for feature in FEATURES if feature.name == "zap_legal")
 
 Actions = tuple[NDArray[np.int8], NDArray[np.uint8]]
 """Knob counts (positive towards lower lanes) and buttons (fire + 2 * zap), ``(N,)`` each."""
@@ -131,7 +130,7 @@ class NetworkPlayer:
         spins = np.zeros(batch.num_games, np.int8)
         buttons = np.zeros(batch.num_games, np.uint8)
         codes = batch.codes[running]
-        spins[running], buttons[running] = self._policy.act(codes, codes[:, ZAP_LEGAL] > 0)
+        spins[running], buttons[running] = self._policy.act(codes, codes[:, ZAP_LEGAL_FEATURE] > 0)
         return spins, buttons
 
 

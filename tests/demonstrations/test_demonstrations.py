@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tempest_agent.agent.games.tempest_games import ZAP_LEGAL_FEATURE
 from tempest_agent.agent.replay.buffer import EXPERT, ReplayBuffer, Rows
 from tempest_agent.cli import cli
 from tempest_agent.config import GameConfig, load_config
@@ -25,7 +24,7 @@ from tempest_agent.demonstrations import recorder as recorder_module
 from tempest_agent.demonstrations.dataset import LAYOUT_KEY, Episode, load_demonstrations
 from tempest_agent.demonstrations.prefill import prefill
 from tempest_agent.demonstrations.recorder import SPARE, Recorder
-from tempest_agent.envs.features.layout import NUM_FEATURES
+from tempest_agent.envs.features.layout import NUM_FEATURES, ZAP_LEGAL_FEATURE
 from tempest_agent.errors import UserError
 from tempest_agent.evaluation.games import EvaluationGames
 from tempest_agent.evaluation.players import find_player

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arena import start_batch, tick_batch
 from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.memory import (
@@ -14,9 +15,8 @@ from tempest_agent.envs.machine.memory import (
     RIM_DEPTH,
     STATE_PLAY,
 )
-from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import new_streams
-from tempest_agent.experts.arena import start_batch, tick_batch
+from tempest_agent.envs.machine.switches import Switches
 from tempest_agent.experts.random_player import RandomPlayer
 from tempest_agent.experts.scripted.decision import HORIZON, LETHAL
 from tempest_agent.experts.scripted.expert import ScriptedExpert
@@ -89,7 +89,7 @@ def record(level: int) -> NDArray[np.void]:
     player = RandomPlayer(seed=level)
     ram = np.zeros(1, RAM_DTYPE)
     source = new_streams([np.random.SeedSequence(level)])
-    start_batch(ram, source, Options(start_level=level, lives=5).record())
+    start_batch(ram, source, Switches(start_level=level, lives=5).record())
     images = np.zeros(TICKS + 1, RAM_DTYPE)
     over, score, deaths = np.zeros(1, np.bool_), np.zeros(1, np.int64), np.zeros(5, np.int64)
     images[0] = ram[0]

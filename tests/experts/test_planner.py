@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arena import play_games, start_batch, tick_batch
 from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.compiled import kernel
 from tempest_agent.envs.machine.memory import RAM_DTYPE, STATE_PLAY, STATE_WARP, as_bytes
-from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, new_streams
+from tempest_agent.envs.machine.switches import Switches
 from tempest_agent.experts import Budget, Planner, ScriptedExpert, make_teacher
-from tempest_agent.experts.arena import play_games, start_batch, tick_batch
 from tempest_agent.experts.scripted.expert import reseed
 
 SMALL = Budget(horizon=8, streams=1)
@@ -23,7 +23,7 @@ def scenes(games: int = 5, ticks: int = 150, level: int = 20) -> NDArray[np.void
     expert = ScriptedExpert()
     rams = np.zeros(games, RAM_DTYPE)
     sources = new_streams([np.random.SeedSequence((9, game)) for game in range(games)])
-    start_batch(rams, sources, Options(start_level=level).record())
+    start_batch(rams, sources, Switches(start_level=level).record())
     over, scores = np.zeros(games, np.bool_), np.zeros(games, np.int64)
     for _ in range(ticks):
         spins, buttons = (part.astype(np.int16) for part in expert.act(rams))
@@ -149,7 +149,7 @@ def test_inputs_under_way_are_rolled_forward() -> None:
     """In a scene without chance, rolling forward by hand and by the planner must agree."""
     rams = np.zeros(1, RAM_DTYPE)
     source = new_streams([np.random.SeedSequence(3)])
-    start_batch(rams, source, Options().record())
+    start_batch(rams, source, Switches().record())
     for _ in range(40):
         press(rams, source, 0, True)
     rams["enemy_flags"] = 0

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arena import ArenaResult, play_games, start_batch, tick_batch
 from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.machine.compiled import kernel, rule
 from tempest_agent.envs.machine.inputs import set_inputs
 from tempest_agent.envs.machine.memory import RAM_DTYPE, STATE_WARP, as_bytes
-from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import new_streams
+from tempest_agent.envs.machine.switches import Switches
 from tempest_agent.experts import (
     TEACHER_NAMES,
     Novice,
@@ -20,7 +21,6 @@ from tempest_agent.experts import (
     Teacher,
     make_teacher,
 )
-from tempest_agent.experts.arena import ArenaResult, play_games, start_batch, tick_batch
 from tempest_agent.experts.scripted.decision import PLAN_DTYPE
 from tempest_agent.experts.scripted.dive import CLEAR, START_SPEED, depth_reached
 
@@ -30,7 +30,7 @@ def images(games: int = 6, ticks: int = 300, level: int = 20) -> NDArray[np.void
     player = RandomPlayer(seed=3)
     rams = np.zeros(games, RAM_DTYPE)
     sources = new_streams([np.random.SeedSequence((9, game)) for game in range(games)])
-    start_batch(rams, sources, Options(start_level=level).record())
+    start_batch(rams, sources, Switches(start_level=level).record())
     over, scores = np.zeros(games, np.bool_), np.zeros(games, np.int64)
     for _ in range(ticks):
         spins, buttons = (part.astype(np.int16) for part in player.act(rams))
@@ -172,7 +172,7 @@ def test_a_dive_ends_as_foreseen(level: int) -> None:
     for tip in range(0x20, 0xF0, 3):
         ram = np.zeros(1, RAM_DTYPE)
         source = new_streams([np.random.SeedSequence(tip)])
-        start_batch(ram, source, Options(start_level=level).record())
+        start_batch(ram, source, Switches(start_level=level).record())
         ram["game_state"] = STATE_WARP
         ram["warp_flag"] = 0x80
         ram["warp_speed_int"], ram["warp_speed_frac"] = START_SPEED >> 8, START_SPEED & 0xFF

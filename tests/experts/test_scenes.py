@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from arena import start_batch
 from numpy.typing import NDArray
 
 from tempest_agent.envs.machine.memory import (
@@ -16,10 +17,9 @@ from tempest_agent.envs.machine.memory import (
     STATE_LEVEL_ENTRY,
     STATE_WARP,
 )
-from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import new_streams
+from tempest_agent.envs.machine.switches import Switches
 from tempest_agent.experts import ScriptedExpert
-from tempest_agent.experts.arena import start_batch
 from tempest_agent.experts.scripted.decision import LETHAL
 
 LANE = 6
@@ -32,7 +32,7 @@ STRAIGHT = 0x09
 def scene(level: int = 1, lane: int = LANE) -> NDArray[np.void]:
     """An empty well with the player in the middle of ``lane``, and enemies still waiting."""
     ram = np.zeros(1, RAM_DTYPE)
-    start_batch(ram, new_streams([np.random.SeedSequence(0)]), Options(start_level=level).record())
+    start_batch(ram, new_streams([np.random.SeedSequence(0)]), Switches(start_level=level).record())
     ram["queue_depth"] = 0
     ram["queue_count"] = 9
     ram["spike_depth"] = 0

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from places import DATA
 
-from tempest_agent.envs.api.information import describe_games
+from tempest_agent.envs.api.info import describe_games
 from tempest_agent.envs.api.rewards import cleared_share
 from tempest_agent.envs.api.tempest_env import TempestEnv
 from tempest_agent.envs.api.vector_env import TempestVectorEnv

@@ -1,0 +1,1 @@
+"""Tables of the machine: waves and wells, as JSON."""

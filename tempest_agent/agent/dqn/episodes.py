@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.games.interface import Step
+from tempest_agent.envs.api.episode_statistics import EpisodeStatistics
 
 from .games_vec_env import game_infos
 
@@ -19,16 +20,13 @@ class Episodes:
     """
 
     def __init__(self, num_games: int) -> None:
-        self._returns = np.zeros(num_games)
-        self._lengths = np.zeros(num_games, np.int64)
+        self._statistics = EpisodeStatistics(num_games)
         self._known = np.ones(num_games, np.bool_)
 
     def begin(self, games: NDArray[np.bool_] | None = None) -> None:
         """``games`` (bool ``(N,)``, all if left out) begin anew."""
-        which = slice(None) if games is None else games
-        self._returns[which] = 0.0
-        self._lengths[which] = 0
-        self._known[which] = True
+        self._statistics.reset(games)
+        self._known[slice(None) if games is None else games] = True
 
     def resume(self) -> None:
         """All games go on from somewhere in their middle."""
@@ -42,20 +40,14 @@ class Episodes:
             step: what a decision of every game led to.
             given: the environments' own infos, which know better; None if they have none.
         """
-        self._returns += step.reward
-        self._lengths += 1
+        self._statistics.add(step.reward)
         over: NDArray[np.bool_] = step.game_over
         infos = given or game_infos(step)
-        for game in np.flatnonzero(over):
+        for game, episode in self._statistics.pop(over).items():
             if given is None:
                 cut = bool(step.truncated[game] and not step.terminated[game])
                 infos[game]["TimeLimit.truncated"] = cut
                 if self._known[game]:
-                    infos[game]["episode"] = {
-                        "r": float(self._returns[game]),
-                        "l": int(self._lengths[game]),
-                    }
-        self._returns[over] = 0.0
-        self._lengths[over] = 0
+                    infos[game]["episode"] = episode
         self._known |= over
         return infos

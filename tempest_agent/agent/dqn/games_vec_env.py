@@ -18,6 +18,7 @@ from tempest_agent.agent.games.env_games import EnvGames
 from tempest_agent.agent.games.interface import Games, Step
 from tempest_agent.agent.games.spaces import action_space, observation_space
 from tempest_agent.agent.networks.actions import SPINNER_COUNTS
+from tempest_agent.envs.api.episode_statistics import EpisodeStatistics
 from tempest_agent.envs.messages import shown
 
 
@@ -44,13 +45,11 @@ class GamesVecEnv(VecEnv):
         self.render_mode: str | None = None
         super().__init__(games.num_games, observation_space(games.layout), action_space())
         self._actions: NDArray[np.float32] | None = None
-        self._returns = np.zeros(games.num_games)
-        self._lengths = np.zeros(games.num_games, np.int64)
+        self._episodes = EpisodeStatistics(games.num_games)
 
     def reset(self) -> NDArray[np.float32]:
         self.games.reset()
-        self._returns[:] = 0.0
-        self._lengths[:] = 0
+        self._episodes.reset()
         return self._observation()
 
     def step_async(self, actions: NDArray[np.float32]) -> None:
@@ -61,15 +60,13 @@ class GamesVecEnv(VecEnv):
             raise RuntimeError("step_wait() before step_async(): call step()")
         step = self.games.step(*from_box(self._actions))
         self._actions = None
-        self._returns += step.reward
-        self._lengths += 1
+        self._episodes.add(step.reward)
         infos = game_infos(step)
-        for i in np.flatnonzero(step.game_over):
+        for i, episode in self._episodes.pop(step.game_over).items():
             cut = bool(step.truncated[i] and not step.terminated[i])
             infos[i]["TimeLimit.truncated"] = cut
             infos[i]["terminal_observation"] = step.final_codes[i].astype(np.float32) / 127.0
-            infos[i]["episode"] = {"r": float(self._returns[i]), "l": int(self._lengths[i])}
-            self._returns[i], self._lengths[i] = 0.0, 0
+            infos[i]["episode"] = episode
         return self._observation(), step.reward, step.game_over, infos
 
     def _observation(self) -> NDArray[np.float32]:

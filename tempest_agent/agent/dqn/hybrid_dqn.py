@@ -39,7 +39,7 @@ from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.agent.update.update import Update
 from tempest_agent.config import Config
-from tempest_agent.envs.api.vector_adapter import as_vec_env
+from tempest_agent.envs.api.sb3_vec_env import as_vec_env
 from tempest_agent.errors import UserError, brief
 from tempest_agent.stability.guard import Event, Guard
 

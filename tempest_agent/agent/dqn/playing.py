@@ -21,7 +21,7 @@ from tempest_agent.agent.curriculum.curriculum import Curriculum
 from tempest_agent.agent.replay.make_replay import make_replay
 from tempest_agent.agent.seeds import seeds_of
 from tempest_agent.agent.update.update import make_update
-from tempest_agent.envs.api.vector_adapter import as_vec_env
+from tempest_agent.envs.api.sb3_vec_env import as_vec_env
 from tempest_agent.errors import UserError, brief
 
 from .episodes import Episodes

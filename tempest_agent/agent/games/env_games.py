@@ -16,13 +16,15 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.envs.api.action_spaces import HybridActions
-from tempest_agent.envs.api.vector_adapter import VectorEnvAdapter, require_rewards
+from tempest_agent.envs.api.episode_statistics import EpisodeStatistics
+from tempest_agent.envs.api.sb3_vec_env import GymVecEnv, require_rewards
+from tempest_agent.envs.features.layout import ZAP_LEGAL_FEATURE
 from tempest_agent.errors import UserError, brief, one_line
 
 from .action_forms import FINE, form_of
 from .interface import Step
 from .spaces import action_space, observation_space
-from .tempest_games import TEMPEST_LAYOUT, ZAP_LEGAL_FEATURE
+from .tempest_games import TEMPEST_LAYOUT
 
 _COLLECTORS = ("stable_baselines3.", "gymnasium.vector.")
 """Modules that put together what single environments give."""
@@ -86,15 +88,13 @@ class EnvGames:
         self._form = form_of(env.action_space)
         shape = (self.num_games, self.layout.num_features)
         self._codes: NDArray[Any] = np.zeros(shape, self.layout.stored)
-        self._returns = np.zeros(self.num_games)
-        self._lengths = np.zeros(self.num_games, np.int64)
+        self._episodes = EpisodeStatistics(self.num_games)
         self.infos: list[dict[str, Any]] = [{} for _ in range(self.num_games)]
 
     def begin(self, observation: Any) -> None:
         """Go on from the observations ``(N, ...)`` of environments that were just reset."""
         self._codes = self._stored(observation)
-        self._returns[:] = 0.0
-        self._lengths[:] = 0
+        self._episodes.reset()
 
     def reset(self) -> None:
         """Begin all games anew."""
@@ -125,7 +125,7 @@ class EnvGames:
         if self.layout.fire_and_zap:
             buttons = np.where(legal, buttons, buttons & 1).astype(np.uint8)
         position = spin / self.layout.counts
-        batched = isinstance(self.env, VectorEnvAdapter)
+        batched = isinstance(self.env, GymVecEnv)
         actions = (self._form.batch if batched else self._form.each)(buttons, position)
         observation, reward, done, infos = self._stepped(actions)
         done = np.asarray(done, np.bool_)
@@ -133,21 +133,15 @@ class EnvGames:
         stored_reward = _numbers(np.asarray(reward), "float32", "reward")
         final = self._stored(observation)
         codes = final.copy()
-        ended = np.flatnonzero(done).tolist()
-        for game in ended:
+        for game in np.flatnonzero(done).tolist():
             final[game] = self._stored(_terminal(infos[game], game), game)[0]
         self._codes = codes
         truncated = np.zeros(self.num_games, np.bool_)
-        self._returns += reward
-        self._lengths += 1
-        score = self._returns.copy()
-        for game in ended:
+        self._episodes.add(reward)
+        score = self._episodes.returns.copy()
+        for game, episode in self._episodes.pop(done).items():
             truncated[game] = bool(infos[game].get("TimeLimit.truncated", False))
-            infos[game].setdefault(
-                "episode", {"r": float(score[game]), "l": int(self._lengths[game])}
-            )
-        self._returns[done] = 0.0
-        self._lengths[done] = 0
+            infos[game].setdefault("episode", episode)
         self.infos = list(infos)
         return Step(
             reward=stored_reward,

@@ -8,22 +8,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.agent.games.mame_backend import machine_errors, machine_of
+from tempest_agent.agent.games.mame_backend import machine_of
 from tempest_agent.agent.networks.actions import SPINNER_COUNTS
 from tempest_agent.agent.networks.q_network import Layout
 from tempest_agent.config import Config, GameConfig
 from tempest_agent.envs.api.backend import make_batch
 from tempest_agent.envs.engine.settings import GameSettings
-from tempest_agent.envs.features.layout import EXISTS, FEATURES, LANE_FEATURES, NUM_FEATURES
+from tempest_agent.envs.features.layout import (
+    EXISTS,
+    LANE_FEATURES,
+    NUM_FEATURES,
+    POSITION_FEATURE,
+    ZAP_LEGAL_FEATURE,
+)
+from tempest_agent.envs.mame.errors import machine_errors
 from tempest_agent.envs.mame.mame_batch import MameBatch
 from tempest_agent.errors import UserError, unknown_name
 from tempest_agent.experts import TEACHER_NAMES, Teacher, make_teacher
 
 from .interface import Step
-
-ZAP_LEGAL_FEATURE = next(f.index for f in FEATURES if f.name == "zap_legal")
-
-POSITION_FEATURE = next(f.index for f in FEATURES if f.name == "position")
 
 NO_TEACHER = "none"
 """In place of a teacher's name."""

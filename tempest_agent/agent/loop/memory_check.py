@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.config import Config
-from tempest_agent.envs.engine.hybrid_controls import BUTTON_PAIRS
 from tempest_agent.envs.engine.saved_states import SAVED_SIZE
 from tempest_agent.envs.features.layout import NUM_FEATURES
 from tempest_agent.envs.free_memory import too_large
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS
 from tempest_agent.envs.messages import shown
 from tempest_agent.errors import UserError
 

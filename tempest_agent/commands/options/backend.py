@@ -1,18 +1,18 @@
-"""Options and errors of commands that play on the real machine."""
+"""Command-line options of the real machine."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tempest_agent.commands.options.types import PATH
+from tempest_agent.envs.mame.errors import machine_errors
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
@@ -79,23 +79,20 @@ def machine_from(
             if value:
                 raise UserError(f"{name} is for the real game only: add --backend mame")
         return None
-    if rom_path is None:
-        raise UserError(
-            "the real game needs --rom-path, the folder with your own tempest.zip or tempest1.zip"
-        )
     from tempest_agent.envs.mame.roms import find_rom_set
 
-    options = MameOptions(
-        rom_path,
-        mame_path=mame_path,
-        strict_roms=not any_roms,
-        random_bytes=random_bytes or MameOptions.random_bytes,
-        mame_window=window,
-        # Closing MAME's window ends the command.
-        max_restarts=0 if window else MameOptions.max_restarts,
-    )
+    options: dict[str, Any] = {
+        "rom_path": rom_path,
+        "mame_path": mame_path,
+        "strict_roms": not any_roms,
+        "random_bytes": random_bytes,
+        "mame_window": window,
+        # Nobody who closes MAME's window wants another one.
+        "max_restarts": 0 if window else None,
+    }
     with machine_errors():
-        return dataclasses.replace(options, rom_set=find_rom_set(options))
+        machine = MameOptions.from_mapping(options, "--rom-path")
+        return dataclasses.replace(machine, rom_set=find_rom_set(machine))
 
 
 def introduce_machine(machine: MameOptions) -> None:
@@ -115,21 +112,3 @@ def require_display() -> None:
             "MAME's window needs a display and there is none (DISPLAY is not set): "
             "leave --render out, or film the game with --record FILE.mp4"
         )
-
-
-@contextmanager
-def machine_errors(window: bool = False) -> Iterator[None]:
-    """Turn errors of MAME into one line for the user.
-
-    ``window``: MAME shows its own window; closing it is no error.
-    """
-    from tempest_agent.agent.games import mame_backend as machine
-    from tempest_agent.envs.mame.errors import MachineError
-
-    with machine.machine_errors():
-        try:
-            yield
-        except MachineError as error:
-            if not window or error.phase == "starting":
-                raise
-            click.echo(f"MAME's window is gone: {error.status}", err=True)

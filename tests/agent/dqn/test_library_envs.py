@@ -27,8 +27,7 @@ from tempest_agent.agent.games.env_games import FINE, EnvGames, layout_of
 from tempest_agent.agent.games.spaces import space_from, space_to
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT, TempestGames
 from tempest_agent.config import GameConfig
-from tempest_agent.envs.api.sb3_vec_env import TempestVecEnv
-from tempest_agent.envs.api.vector_adapter import VectorEnvAdapter
+from tempest_agent.envs.api.sb3_vec_env import GymVecEnv, TempestVecEnv
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
 from tempest_agent.envs.features.layout import FEATURES
 from tempest_agent.errors import UserError
@@ -154,7 +153,7 @@ def test_cuts_are_bootstrapped_and_ends_are_not() -> None:
 
 def test_the_adapter_equals_stable_baselines_own_form() -> None:
     slow = DummyVecEnv([lambda: Monitor(TargetGame())] * 3)
-    fast = VectorEnvAdapter(SyncVectorEnv([TargetGame] * 3, autoreset_mode=AutoresetMode.SAME_STEP))
+    fast = GymVecEnv(SyncVectorEnv([TargetGame] * 3, autoreset_mode=AutoresetMode.SAME_STEP))
     assert fast.observation_space == slow.observation_space
     assert fast.action_space == slow.action_space
     slow.seed(5)
@@ -179,7 +178,7 @@ def test_the_adapter_equals_stable_baselines_own_form() -> None:
             ends.add(bool(one["TimeLimit.truncated"]))
     assert ends == {False, True}
     with pytest.raises(UserError, match="SameStep"):
-        VectorEnvAdapter(SyncVectorEnv([TargetGame] * 2))
+        GymVecEnv(SyncVectorEnv([TargetGame] * 2))
 
 
 class Telling(TargetGame):
@@ -216,7 +215,7 @@ def same(one: Any, other: Any) -> bool:
 
 def test_infos_are_those_of_stable_baselines_own_form() -> None:
     slow = DummyVecEnv([Telling] * 3)
-    fast = VectorEnvAdapter(SyncVectorEnv([Telling] * 3, autoreset_mode=AutoresetMode.SAME_STEP))
+    fast = GymVecEnv(SyncVectorEnv([Telling] * 3, autoreset_mode=AutoresetMode.SAME_STEP))
     for env in (slow, fast):
         env.seed(5)
         env.reset()
@@ -244,7 +243,7 @@ def test_an_episode_that_a_wrapper_counts_is_its_own() -> None:
     inner = SyncVectorEnv([counted] * 2, autoreset_mode=AutoresetMode.SAME_STEP)
     outer = gym.wrappers.vector.RecordEpisodeStatistics(same_step(2))
     for vector in (inner, outer):
-        env = VectorEnvAdapter(vector)
+        env = GymVecEnv(vector)
         env.seed(1)
         env.reset()
         seen = 0
@@ -346,7 +345,7 @@ def test_every_form_of_tempest_trains(policy: str, kind: str, tmp_path: Path) ->
 def test_tempests_features_are_stored_as_the_codes_they_come_from() -> None:
     zap_legal = next(feature.index for feature in FEATURES if feature.name == "zap_legal")
     fast = TempestVectorEnv(3, autoreset_mode="SameStep")
-    games = EnvGames(VectorEnvAdapter(fast))
+    games = EnvGames(GymVecEnv(fast))
     games.env.seed(4)
     games.reset()
     for _ in range(80):
@@ -483,7 +482,7 @@ def test_a_fault_inside_of_an_environment_stays_what_it_is() -> None:
 
 
 def test_features_that_were_scaled_again_are_refused() -> None:
-    env = VecNormalize(VectorEnvAdapter(TempestVectorEnv(2, autoreset_mode="SameStep")))
+    env = VecNormalize(GymVecEnv(TempestVectorEnv(2, autoreset_mode="SameStep")))
     agent = HybridDQN("LaneQPolicy", env, **SMALL)
     with pytest.raises(UserError, match="no feature from -1 to 1"):
         agent.learn(20)

@@ -20,7 +20,7 @@ from gymnasium.utils.env_checker import check_env
 import tempest_agent
 from tempest_agent.envs.api.tempest_env import TempestEnv
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
-from tempest_agent.envs.features.observe import NUM_FEATURES, describe
+from tempest_agent.envs.features.layout import NUM_FEATURES, describe
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.envs.machine.memory import RAM_SIZE
 

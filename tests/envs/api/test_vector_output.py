@@ -2,85 +2,18 @@
 
 from __future__ import annotations
 
-import pickle
-import weakref
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tempest_agent.envs.api.buffers import BufferPool
-from tempest_agent.envs.api.information import describe_games
-from tempest_agent.envs.api.step_outputs import OutputSets
+from tempest_agent.envs.api.info import describe_games
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
 from tempest_agent.envs.engine.batch import GameBatch, StepOutput
 from tempest_agent.envs.engine.report import REPORT_SIZE
 from tempest_agent.envs.engine.step_kernels import step_games
+from tempest_agent.envs.features.floats import as_floats
 from tempest_agent.envs.features.layout import NUM_FEATURES
-from tempest_agent.envs.features.observe import as_floats
-
-
-def address(array: np.ndarray) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
-def test_memory_is_used_again_only_when_no_array_shares_it() -> None:
-    pool = BufferPool((3, 4), np.float32)
-    first = pool.take()
-    assert first.shape == (3, 4)
-    assert first.dtype == np.float32
-    assert first.flags.writeable
-    assert first.flags.c_contiguous
-    place = address(first)
-    holders: list[Any] = [first, first[1:], first.T[0], memoryview(first), first.reshape(-1)[:2]]
-    del first
-    while holders:
-        assert address(pool.take()) != place
-        holders.pop(0)
-    places = {address(array) for array in [pool.take(), pool.take(), pool.take()]}
-    assert place in places
-
-
-def test_the_oldest_of_many_held_arrays_is_used_again() -> None:
-    """A loop that looks back some steps allocates nothing."""
-    pool = BufferPool((100,), np.int64)
-    held = [pool.take() for _ in range(20)]
-    places = [address(array) for array in held]
-    assert len(set(places)) == 20
-    for turn in range(40):
-        del held[0]
-        held.append(pool.take())
-        assert address(held[-1]) == places[turn % 20]
-
-
-def test_a_pool_keeps_only_a_few_buffers_and_none_when_pickled() -> None:
-    pool = BufferPool((100,), np.int64)
-    many = [pool.take() for _ in range(20)]
-    memory = [weakref.ref(array.base) for array in many]
-    del many
-    pool.take()
-    assert sum(each() is not None for each in memory) == 3
-    copy = pickle.loads(pickle.dumps(pool))
-    assert copy.take().shape == (100,)
-    assert sum(each() is not None for each in memory) == 3
-
-
-def test_a_set_of_outputs_is_used_again_when_nothing_of_it_is_held() -> None:
-    sets = OutputSets(5)
-    first = sets.take()
-    assert sets.take() is first
-    info = first.info.copy()
-    rewards, terminated, truncated = (each.view() for each in first.returned)
-    holders: list[Any] = [
-        info, info["score"], info["reward_points"], info["lives"][1:], rewards, rewards[::2],
-        terminated, truncated.view(np.uint8), memoryview(truncated), info["level"].reshape(5, 1),
-    ]  # fmt: skip
-    del info, rewards, terminated, truncated
-    while holders:
-        assert sets.take() is not first
-        holders.pop(0)
-    assert sets.take() is first
-    assert pickle.loads(pickle.dumps(sets)).take() is not first
 
 
 def test_what_is_done_to_a_returned_array_stays_with_it() -> None:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.engine.batch import STATE_SIZE, GameBatch
 from tempest_agent.envs.engine.settings import GameSettings
-from tempest_agent.envs.features.observe import GLOBALS_START, observe
+from tempest_agent.envs.features.layout import GLOBALS_START
+from tempest_agent.envs.features.observe import observe
 from tempest_agent.envs.game_state.controls import needs_no_input, zap_legal
 from tempest_agent.envs.machine.compiled import kernel
 from tempest_agent.envs.machine.inputs import set_inputs

@@ -13,14 +13,9 @@ from places import DATA, ROOT
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.features import layout as layout
-from tempest_agent.envs.features.observe import (
-    FEATURES,
-    LANE_FEATURES,
-    NUM_FEATURES,
-    as_floats,
-    describe,
-    observe,
-)
+from tempest_agent.envs.features.floats import as_floats
+from tempest_agent.envs.features.layout import FEATURES, LANE_FEATURES, NUM_FEATURES, describe
+from tempest_agent.envs.features.observe import observe
 from tempest_agent.envs.machine.memory import RAM_DTYPE, RAM_SIZE, from_bytes
 
 IMAGES = DATA / "feature_images.npz"
@@ -518,7 +513,7 @@ def test_the_table_is_complete_and_names_are_unique() -> None:
      (layout.NYMPH, "nymph"), (layout.FLIP_STEPS, "flip_steps")],
 )  # fmt: skip
 def test_indices_agree_with_the_table(index: int, name: str) -> None:
-    assert layout.LANE_FEATURE_NAMES[index] == name
+    assert layout.FEATURES[index].name == f"lane+0.{name}"
 
 
 def test_the_page_of_the_documentation_is_current() -> None:

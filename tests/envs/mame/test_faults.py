@@ -16,7 +16,7 @@ from mame_rom.machine import machine, needs_mame, rom_set
 from processes import eventually
 from processes import process as of_number
 
-from tempest_agent.envs.api.information import MACHINE_LOST, describe_games
+from tempest_agent.envs.api.info import MACHINE_LOST, describe_games
 from tempest_agent.envs.engine.game_step import LOST, RUNNING
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.mame.errors import MachineError, MameError

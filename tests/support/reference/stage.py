@@ -9,8 +9,8 @@ import numpy as np
 from tempest_agent.envs.arcade.start import start_game
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.machine import memory as m
-from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import TAPE_DTYPE, new_streams
+from tempest_agent.envs.machine.switches import Switches
 
 PROGRAM = {"STRAIGHT": 0x07, "RIM": 0x42, "FUSE": 0x61, "FUSE_ROLL_WAITING": 0x6B, "PULSAR": 0x72}
 AT_START_OF_FLIP = 0x11
@@ -24,7 +24,7 @@ class Stage:
         self._batch = np.zeros(1, m.RAM_DTYPE)
         self._streams = new_streams([np.random.SeedSequence(seed)])
         self.ram: Any = self._batch[0]
-        start_game(self.ram, self._streams[0], Options(start_level=level, **options).record())
+        start_game(self.ram, self._streams[0], Switches(start_level=level, **options).record())
         self.ram["queue_count"] = 0
         self.ram["queue_depth"] = 0
         self.ram["spike_depth"] = 0

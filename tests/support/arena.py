@@ -13,12 +13,11 @@ from tempest_agent.envs.arcade.start import start_game
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES, death_cause
 from tempest_agent.envs.machine.compiled import int64, kernel
-from tempest_agent.envs.machine.inputs import set_inputs
+from tempest_agent.envs.machine.inputs import FIRE, ZAP, set_inputs
 from tempest_agent.envs.machine.memory import RAM_DTYPE, STATE_HIGH_SCORE_CHECK
-from tempest_agent.envs.machine.options import Options
 from tempest_agent.envs.machine.randomness import new_streams
-
-from .interface import FIRE, ZAP, Teacher
+from tempest_agent.envs.machine.switches import Switches
+from tempest_agent.experts import Teacher
 
 SCORE_WRAP = 1_000_000
 
@@ -42,10 +41,10 @@ class ArenaResult:
 
 
 @kernel
-def start_batch(rams: NDArray[np.void], sources: NDArray[np.void], options: np.void) -> None:
+def start_batch(rams: NDArray[np.void], sources: NDArray[np.void], switches: np.void) -> None:
     """Start every game."""
     for game in range(len(rams)):
-        start_game(rams[game], sources[game], options)
+        start_game(rams[game], sources[game], switches)
 
 
 @kernel
@@ -78,7 +77,7 @@ def play_games(
     teacher: Teacher,
     games: int = 100,
     max_ticks: int = 30_000,
-    options: Options | None = None,
+    switches: Switches | None = None,
     seed: int = 0,
     delay: int = 0,
 ) -> ArenaResult:
@@ -89,7 +88,7 @@ def play_games(
     """
     rams = np.zeros(games, RAM_DTYPE)
     sources = new_streams([np.random.SeedSequence((seed, game)) for game in range(games)])
-    start_batch(rams, sources, (options or Options()).record())
+    start_batch(rams, sources, (switches or Switches()).record())
     pending = np.zeros((games, delay, 2), np.int16)
     over = np.zeros(games, np.bool_)
     scores = np.zeros(games, np.int64)

@@ -1,4 +1,4 @@
-"""The operator's switches and the start of a game: what may be chosen before the first tick."""
+"""The operator's switches, and the level that a game starts at."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tempest_agent.envs.messages import shown
 
 from .tables import START_LEVEL_INDEX
 
-OPTIONS_DTYPE = np.dtype(
+SWITCHES_DTYPE = np.dtype(
     [
         ("level_index", "u1"),
         ("lives", "u1"),
@@ -20,7 +20,7 @@ OPTIONS_DTYPE = np.dtype(
         ("start_bonus_index", "u1"),
     ]
 )
-"""One game's options as compiled code takes them."""
+"""One game's switches as compiled code takes them."""
 
 LEVEL_MIN, LEVEL_MAX = 1, 99
 LIVES = (2, 3, 4, 5)
@@ -29,7 +29,7 @@ DIFFICULTIES = {"medium": 0, "easy": 1, "hard": 2}
 
 
 @dataclass(frozen=True)
-class Options:
+class Switches:
     """The machine's settings for one game; the defaults are those of the factory.
 
     ``start_level``: 1 to 99.  ``lives``: 2 to 5.  ``bonus_life``: points between bonus lives,
@@ -70,12 +70,12 @@ class Options:
         check_flag("start_bonus", self.start_bonus)
 
     def record(self) -> np.void:
-        """These options as one record of ``OPTIONS_DTYPE``."""
+        """Return the switches as one record of ``SWITCHES_DTYPE``."""
         index = self.start_level - 1
         entries = np.flatnonzero(index == START_LEVEL_INDEX)
         bonus_index = int(entries[0]) if self.start_bonus and len(entries) else 0
         interval = 0 if self.bonus_life == "none" else int(self.bonus_life) // 10_000
         difficulty = DIFFICULTIES[self.difficulty]
-        filled = np.array([(index, self.lives, interval, difficulty, bonus_index)], OPTIONS_DTYPE)
+        filled = np.array([(index, self.lives, interval, difficulty, bonus_index)], SWITCHES_DTYPE)
         record: np.void = filled[0]
         return record

@@ -18,9 +18,9 @@ _CAUSES = np.array(DEATH_CAUSES, object)
 
 
 def describe_games(games: NDArray[np.void], ram: NDArray[np.void]) -> dict[str, NDArray[Any]]:
-    """What ``info`` always says, one entry per game.
+    """Return what every ``info`` holds, one entry per game.
 
-    ``score`` (goes on beyond 999,999), ``level`` (1-99), ``lives`` (the one in play included),
+    ``score`` (continues beyond 999,999), ``level`` (1-99), ``lives`` (the one in play included),
     ``ticks`` of the game so far, ``deaths`` so far, ``idle_ticks`` of this step, ``death_cause``
     of a life lost in this step or ``""``, ``executed_spin`` (counts a tick) and
     ``executed_buttons`` (fire + 2*zap) as the machine got them in this step, and
@@ -37,13 +37,13 @@ def describe_games(games: NDArray[np.void], ram: NDArray[np.void]) -> dict[str, 
 
 
 def cause_names(games: NDArray[np.void]) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-    """``death_cause`` and ``terminal_cause`` of every game."""
+    """Return ``death_cause`` and ``terminal_cause`` of every game."""
     return _death_causes(games["step_death"]), _terminal_causes(games)
 
 
 @functools.lru_cache(maxsize=64)
 def no_names(count: int) -> NDArray[np.object_]:
-    """``count`` times ``""``: both causes where nothing happened, an array that is read-only.
+    """Return ``count`` times ``""``, read-only: both causes where nothing happened.
 
     Nothing happens in most steps.  They share this array: a new one would be a good part of what
     a step of many games costs besides the games.
@@ -72,3 +72,16 @@ def _terminal_causes(games: NDArray[np.void]) -> NDArray[np.object_]:
     causes[status == TRUNCATED] = TIME_LIMIT
     causes[status == LOST] = MACHINE_LOST
     return causes
+
+
+def masked(arrays: dict[str, NDArray[Any]], mask: NDArray[np.bool_]) -> dict[str, Any]:
+    """Return ``arrays`` with a copy of ``mask`` beside each; entries outside the mask are blank."""
+    copy = mask.copy()
+    if not mask.all():
+        arrays = {name: _blank_elsewhere(values, mask) for name, values in arrays.items()}
+    return {**arrays, **dict.fromkeys([f"_{name}" for name in arrays], copy)}
+
+
+def _blank_elsewhere(values: NDArray[Any], mask: NDArray[np.bool_]) -> NDArray[Any]:
+    blank: Any = None if values.dtype == object else values.dtype.type(0)
+    return np.where(mask, values, blank)
