@@ -40,8 +40,10 @@ from tempest_agent.actors.remote_games import RemoteGames
 from tempest_agent.actors.snapshot import Snapshot
 from tempest_agent.agent.collect.collector import Collector
 from tempest_agent.agent.collect.drivers import Drivers
+from tempest_agent.agent.collect.source import Played
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replay.make_replay import make_replay
 from tempest_agent.config import Config, load_config
 
@@ -118,11 +120,12 @@ class Ingest:
         self.collector = Collector(self.remote.source(self.learner, drivers), replay)
         self.steps = 0
 
-    def collect(self) -> None:
+    def collect(self) -> Played:
         """One decision of every game, and one update that costs nothing."""
-        self.collector.collect(0.0, 0.0)
+        played = self.collector.collect(0.0, 0.0)
         self.learner.updates += 1
         self.steps += 1
+        return played
 
     def measure(self, seconds: float) -> dict[str, float]:
         """Figures of ``seconds``, from when all actors have been playing for some time."""
@@ -245,14 +248,12 @@ class Witness:
         self.incarnation = np.zeros(games, np.int64)
         self.stored = 0
 
-    def look(self, collector: Collector) -> None:
+    def look(self, replay: ReplayBuffer, last: Played) -> None:
         """At the last decision.
 
         Raises:
             AssertionError: one is missing, came twice, or its games were not ended properly.
         """
-        replay, last = collector.replay, collector.last
-        assert last is not None
         newest = (replay.position - 1) % replay.length
         serial = np.ascontiguousarray(replay.codes[newest, :, :TAG]).view(np.int64)[:, 0]
         incarnation = last.step.score
@@ -260,7 +261,7 @@ class Witness:
         expected = np.where(new, 0, self.serial + 1)
         assert (serial == expected).all(), f"expected {expected}, found {serial}"
         assert (incarnation >= self.incarnation).all()
-        left = np.zeros(self.games, np.bool_) if last.left is None else last.left.games
+        left = np.zeros(self.games, np.bool_) if last.abandoned is None else last.abandoned.games
         assert (left == new).all()
         self.serial, self.incarnation = serial.copy(), incarnation.copy()
         self.stored += self.games
@@ -271,20 +272,17 @@ def soak(arguments: argparse.Namespace) -> dict[str, Any]:
     actors, num_envs = arguments.soak_actors, arguments.soak_actors * arguments.games
     ingest = Ingest(actors, arguments)
     witness, killer = Witness(num_envs), Killer(arguments.kill_every)
-    collector, remote = ingest.collector, ingest.remote
-    ingest.collect()
-    witness.look(collector)
+    replay, remote = ingest.collector.replay, ingest.remote
+    witness.look(replay, ingest.collect())
     killer.start()
     end = time.monotonic() + arguments.soak_minutes * 60.0
     while time.monotonic() < end:
-        ingest.collect()
-        witness.look(collector)
+        witness.look(replay, ingest.collect())
     killer.ended.set()
     killer.join()
     # To the end of the round that was begun.
     while ingest.steps % arguments.chunk_steps:
-        ingest.collect()
-        witness.look(collector)
+        witness.look(replay, ingest.collect())
     figures = remote.figures()
     remote.close()
     line = {

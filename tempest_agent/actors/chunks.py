@@ -23,25 +23,15 @@ STEP = ("game_over", "score", "ticks", "level", "death_cause")
 OWN = ("own_spin", "own_buttons")
 FINAL = ("final_codes", "final_zap_legal")
 """Needed only where a game was truncated, so they are sent for those steps alone."""
-LEVELS = "levels"
 
 
-def columns_of(
-    played: Sequence[Played], levels: Sequence[NDArray[np.int64]]
-) -> dict[str, NDArray[Any]]:
-    """Stack T steps of n games into columns ``(T, n, ...)``.
-
-    Args:
-        played: the steps, one after the other.
-        levels: of the games after each step; empty if there are none.
-    """
+def columns_of(played: Sequence[Played]) -> dict[str, NDArray[Any]]:
+    """Stack T consecutive steps of n games into columns ``(T, n, ...)``."""
     columns = {name: np.stack([getattr(each.rows, name) for each in played]) for name in ROWS}
     columns |= {name: np.stack([getattr(each, name) for each in played]) for name in OWN}
     for name in STEP:
         if getattr(played[0].step, name) is not None:
             columns[name] = np.stack([getattr(each.step, name) for each in played])
-    if levels:
-        columns[LEVELS] = np.stack(levels)
     return columns
 
 
@@ -99,11 +89,6 @@ class MergedChunks:
         if t == self.steps:
             return self._last["codes"], self._last["zap_legal"]
         return self._columns["codes"][t], self._columns["zap_legal"][t]
-
-    def levels(self, t: int) -> NDArray[np.int64] | None:
-        """Return the levels ``(N,)`` of the games after step ``t``; None if there are none."""
-        levels = self._columns.get(LEVELS)
-        return None if levels is None else levels[t]
 
 
 def _merged(parts: Sequence[Columns], axis: int) -> Columns:

@@ -10,9 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from tempest_agent.agent.collect.drivers import Drivers
-from tempest_agent.agent.collect.source import GamesInPlay
-from tempest_agent.agent.curriculum.start_levels import StartsAtLevels
-from tempest_agent.agent.games.interface import Games, Labeller
+from tempest_agent.agent.collect.local_source import LocalSource
+from tempest_agent.agent.games.interface import Games, Teacher
 from tempest_agent.agent.games.tempest_games import TempestGames, teacher_of
 from tempest_agent.agent.inference.acting import greedy
 from tempest_agent.agent.inference.inference_copy import InferenceCopy
@@ -48,7 +47,7 @@ class GamesPlayer:
         config: Config,
         part: ActorShare,
         games: Games | None = None,
-        teacher: Labeller | None = None,
+        teacher: Teacher | None = None,
     ) -> None:
         self.part = part
         self._precision = config.learner.precision
@@ -73,7 +72,7 @@ class GamesPlayer:
             games.layout,
             slice(part.actor, None, part.actors),
         )
-        self._source = GamesInPlay(games, self._act, teacher, drivers)
+        self._source = LocalSource(games, self._act, teacher, drivers)
         self._begun = False
         if config.network.noisy:
             torch.manual_seed(drivers_seed)
@@ -83,22 +82,17 @@ class GamesPlayer:
         began = time.perf_counter()
         self._take(snapshot)
         games = self._games
-        if isinstance(games, StartsAtLevels) and order.start_levels is not None:
-            games.start_at(order.start_levels.tolist())
         if not self._begun:
             games.reset()
             self._begun = True
-        played, levels = [], []
-        for _ in range(order.steps):
-            played.append(self._source.play(order.expert_ratio, order.epsilon_floor))
-            if isinstance(games, StartsAtLevels):
-                levels.append(games.levels())
+        ratio, floor = order.expert_ratio, order.epsilon_floor
+        played = [self._source.play(ratio, floor) for _ in range(order.steps)]
         return Chunk(
             self.part.actor,
             self.part.incarnation,
             order.number,
             snapshot.version,
-            columns_of(played, levels),
+            columns_of(played),
             last_of(played, games.observe(), games.zap_legal()),
             time.perf_counter() - began,
         )

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 Columns = Mapping[str, NDArray[Any]]
@@ -36,7 +35,6 @@ class Order:
         steps: of every game of the actor, at least 1.
         expert_ratio: share of new segments for the teacher.
         epsilon_floor: lower bound of the exploration rates.
-        start_levels: levels from which new games draw their start; None for no change.
         number: of this order among the orders of its actor, from 0 and across restarts; filled in
             by the pool.
         oldest: the lowest number that may still be sent again; older answers can be dropped.
@@ -45,7 +43,6 @@ class Order:
     steps: int
     expert_ratio: float = 0.0
     epsilon_floor: float = 0.0
-    start_levels: NDArray[np.int64] | None = None
     number: int = 0
     oldest: int = 0
 

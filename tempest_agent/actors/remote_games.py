@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.collect.drivers import Drivers
-from tempest_agent.agent.collect.source import Left, Played, PlayFailedError, PlayStoppedError
+from tempest_agent.agent.collect.source import Abandoned, Played, PlayFailedError, PlayStoppedError
 from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT, TempestGames, teacher_of
 from tempest_agent.agent.learner.learner import Learner
@@ -39,8 +39,8 @@ class RemoteGames:
     taken, so they play while the learner learns, at most ``actors.queue`` orders ahead;
     synchronous ones play one step per ``play``, with the weights of that moment.
 
-    A restarted actor restarts its games; the unfinished ones are reported as ``Played.left``.  A
-    resumed run restarts all games.
+    A restarted actor restarts its games; the unfinished ones are reported as ``Played.abandoned``.
+    A resumed run restarts all games.
 
     Args:
         config: of the whole run.
@@ -68,7 +68,6 @@ class RemoteGames:
         self._publisher: WeightsPublisher | None = None
         self._incarnations = [0] * config.actors.count
         self._totals: dict[str, Any] | None = None
-        self._levels: list[int] | None = None
         self._order = Order(1)
         self._stops = False
         self._nothing()
@@ -82,8 +81,7 @@ class RemoteGames:
             np.zeros((games, layout.num_features), layout.stored),
             np.zeros(games, np.bool_),
         )
-        self._on_levels = np.zeros(games, np.int64)
-        self._left: Left | None = None
+        self._abandoned: Abandoned | None = None
 
     def connect(self) -> None:
         """Start or join what the actors run on; otherwise the first ``play`` does.
@@ -112,16 +110,13 @@ class RemoteGames:
         """
         actors = self._actors
         steps = 1 if actors.synchronous else actors.chunk_steps
-        self._order = Order(steps, expert_ratio, epsilon_floor, self._start_levels())
+        self._order = Order(steps, expert_ratio, epsilon_floor)
         stretch = self._stretch
         if stretch is None or self._t == stretch.steps:
             stretch = self._stretch = self._next()
             self._t = 0
-        played = stretch.played(self._t)._replace(left=self._left)
-        self._left = None
-        levels = stretch.levels(self._t)
-        if levels is not None:
-            self._on_levels = levels
+        played = stretch.played(self._t)._replace(abandoned=self._abandoned)
+        self._abandoned = None
         self._t += 1
         self._seen = stretch.seen(self._t)
         return played
@@ -137,7 +132,7 @@ class RemoteGames:
             raise
         if taken.restarted:
             new = np.isin(np.arange(self.num_games) % self._actors.count, taken.restarted)
-            self._left = Left(new, *self._seen)
+            self._abandoned = Abandoned(new, *self._seen)
         return MergedChunks(taken.chunks)
 
     def _make_order(self, part: ActorShare) -> Order:
@@ -175,9 +170,9 @@ class RemoteGames:
         if self._stops:
             raise PlayStoppedError
 
-    def leave(self) -> Left:
+    def abandon(self) -> Abandoned:
         """Abandon all running games; the caller is about to ``reset`` them."""
-        return Left(np.ones(self.num_games, np.bool_), *self._seen)
+        return Abandoned(np.ones(self.num_games, np.bool_), *self._seen)
 
     def figures(self) -> dict[str, float]:
         """Return metrics of the actors since the last call; none before they have started."""
@@ -210,7 +205,7 @@ class RemoteGames:
             begun = max(own["incarnations"])
         # Higher than every earlier incarnation, so that no game is repeated.
         self._incarnations = [begun + 1] * self._actors.count
-        self._left = self.leave()
+        self._abandoned = self.abandon()
 
     # As games.
 
@@ -233,17 +228,6 @@ class RemoteGames:
     def zap_legal(self) -> NDArray[np.bool_]:
         """Return whether a zap is legal after the last step, ``(N,)``."""
         return self._seen[1]
-
-    def levels(self) -> NDArray[np.int64]:
-        """Return the games' levels after the last step, ``(N,)``; 0 before the first."""
-        return self._on_levels
-
-    def start_at(self, levels: Sequence[int]) -> None:
-        """Let new games draw their start from ``levels``, from the next order on."""
-        self._levels = list(levels)
-
-    def _start_levels(self) -> NDArray[np.int64] | None:
-        return None if self._levels is None else np.array(self._levels, np.int64)
 
     def images(self) -> Any:
         """Not supported; the actors hold the states.

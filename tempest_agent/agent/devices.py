@@ -29,6 +29,13 @@ def require_device(device: str) -> None:
         )
 
 
+def torch_device(device: str) -> torch.device:
+    """Return the device of a setting: for ``auto`` the GPU, or the CPU without one."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(device)
+
+
 def device_here(device: str) -> str:
     """The device of a checkpoint, or another where this machine does not have it."""
     if device == "cuda" and not torch.cuda.is_available():

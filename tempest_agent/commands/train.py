@@ -22,7 +22,6 @@ from tempest_agent.commands.options.types import COUNT, PATH, SEED, WholeNumber
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
-    from tempest_agent.agent.replicas import Replicas
     from tempest_agent.config import Config
     from tempest_agent.training.session import Session
 
@@ -62,14 +61,14 @@ NEWEST = "newest run"
     is_flag=False,
     flag_value=NEWEST,
     metavar="[PATH]",
-    help="Go on with a run: its folder, a checkpoint in it, or nothing for the newest run.",
+    help="Resume a run: its folder, a checkpoint in it, or nothing for the newest run.",
 )
 @click.option(
     "--from",
     "start",
     type=PATH,
     metavar="CHECKPOINT",
-    help="Begin a new run with the networks of a checkpoint (step_*.pt); all else is new.",
+    help="Start a new run with the networks of a checkpoint (step_*.pt); all else is new.",
 )
 @click.option(
     "--set",
@@ -85,9 +84,7 @@ NEWEST = "newest run"
     show_default=True,
     help="Greedy games played at every checkpoint; 0 for none.",
 )
-@click.option(
-    "--verbose", "-v", is_flag=True, help="Print all figures as a table at each line of metrics."
-)
+@click.option("--verbose", "-v", is_flag=True, help="Print all metrics of each log row as a table.")
 @backend_option
 @json_option
 @click.pass_context
@@ -110,10 +107,10 @@ def train(
     as_json: bool,
     **machine_options: Any,
 ) -> None:
-    """Train an agent; configuration, metrics and checkpoints go to a folder of the run's own.
+    """Train an agent; configuration, metrics and checkpoints go to the run's own folder.
 
     The newest checkpoint is also copied to checkpoints/latest.pt. Ctrl-C saves a checkpoint and
-    ends the run with exit code 130; --resume goes on as if it had not been interrupted (on the
+    ends the run with exit code 130; --resume continues as if it had not been interrupted (on the
     real game, and with actors, with new games).
     """
     flags = {"run.steps": steps, "run.seed": seed, "run.device": device, "run.num_envs": envs}
@@ -129,29 +126,38 @@ def train(
             config = _config(source, [*chosen, *overrides])
             if config.game.backend == "sim":
                 machine_from(**{**machine_options, "backend": "sim"})
-        replicas = _meet_ranks()
+        from tempest_agent.agent.ranks.process_group import join
+        from tempest_agent.training.session import Session, follow
+
+        replicas = join()
         if not replicas.is_first:
-            context.exit(_follow(replicas))
+            context.exit(EXIT_INTERRUPTED if follow(replicas) else 0)
         if resume is None:
-            session = _new(config, run_dir, eval_games, verbose, start, replicas)
+            session = Session.new(config, run_dir, eval_games, verbose, start, replicas=replicas)
         else:
             path = None if resume == NEWEST else PATH.convert(resume, None, context)
-            path = path or run_dir
-            changes = {} if actors is None else {"count": actors}
-            local = [*local, *overrides]
-            session = _resumed(path, steps, eval_games, device, verbose, changes, local, replicas)
+            session = Session.resumed(
+                path or run_dir,
+                steps,
+                eval_games,
+                device,
+                verbose,
+                actors={} if actors is None else {"count": actors},
+                local=[*local, *overrides],
+                replicas=replicas,
+            )
         result = session.run()
     if as_json:
         print_json(result)
     else:
         print_table(_rows(result, session), "training")
     if result["stopped"]:
-        click.echo(f"stopped; go on with: {session.resume_command}", err=True)
+        click.echo(f"stopped; resume with: {session.resume_command}", err=True)
         context.exit(EXIT_INTERRUPTED)
 
 
 def _rows(result: dict[str, Any], session: Session) -> Iterator[tuple[str, str]]:
-    """The result as people read it, and what to do next."""
+    """Yield the result as people read it, and what to do next."""
     from tempest_agent.console.progress import duration, speed
     from tempest_agent.evaluation.checkpoint_games import EVAL_MAX_TICKS
 
@@ -203,10 +209,7 @@ def _refuse_changes(context: click.Context) -> None:
 
 
 def _machine_settings(options: Mapping[str, Any]) -> list[str]:
-    """Return the options of the real machine as settings; what is not given is left to the others.
-
-    Its program and folder are among ``_local_settings``.
-    """
+    """Return the given options of the real machine as settings, without ``_local_settings``."""
     settings = ["game.backend=mame"] if options["backend"] == "mame" else []
     if options["random_bytes"] is not None:
         settings.append(f"game.random_bytes={options['random_bytes']}")
@@ -218,7 +221,7 @@ def _machine_settings(options: Mapping[str, Any]) -> list[str]:
 def _local_settings(
     ray_address: str | None, rom_path: Path | None, mame_path: str | None
 ) -> list[str]:
-    """Return the options for what no file may choose, as settings."""
+    """Return the options that no file may set, as settings."""
     given = {
         "actors.ray_address": ray_address,
         "game.rom_path": None if rom_path is None else str(rom_path.absolute()),
@@ -238,47 +241,3 @@ def _config(source: str | None, overrides: list[str]) -> Config:
         return load_config(source, overrides)
     except ConfigError as error:
         raise UserError(str(error)) from error
-
-
-def _meet_ranks() -> Replicas:
-    """Return the other processes of the run, where ``torchrun`` has started several."""
-    from tempest_agent.agent.ranks.process_group import join
-
-    return join()
-
-
-def _follow(replicas: Replicas) -> int:
-    """Do what a rank does that is not the first; the exit code."""
-    from tempest_agent.training.session import follow
-
-    return EXIT_INTERRUPTED if follow(replicas) else 0
-
-
-def _new(
-    config: Config,
-    run_dir: Path | None,
-    eval_games: int,
-    verbose: bool,
-    start: Path | None,
-    replicas: Replicas,
-) -> Session:
-    from tempest_agent.training.session import Session
-
-    return Session.new(config, run_dir, eval_games, verbose, start, replicas=replicas)
-
-
-def _resumed(
-    path: Path | None,
-    steps: int | None,
-    eval_games: int,
-    device: str | None,
-    verbose: bool,
-    actors: dict[str, Any],
-    local: list[str],
-    replicas: Replicas,
-) -> Session:
-    from tempest_agent.training.session import Session
-
-    return Session.resumed(
-        path, steps, eval_games, device, verbose, actors=actors, local=local, replicas=replicas
-    )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tempest_agent.envs.messages import shown
-
 from .config import Config
 from .setting import ConfigError
 
@@ -29,16 +27,6 @@ def check_together(config: Config) -> None:
             exploration.epsilon_floor > exploration.epsilon_start,
             f"exploration.epsilon_floor={exploration.epsilon_floor} is above "
             f"exploration.epsilon_start={exploration.epsilon_start}; lower the first",
-        ),
-        (
-            config.game.level_curriculum != "none" and len(set(config.game.start_levels)) < 2,
-            f"game.level_curriculum={config.game.level_curriculum} needs several levels in "
-            f"game.start_levels={shown(list(config.game.start_levels))}, lowest to highest",
-        ),
-        (
-            config.game.level_curriculum != "none" and config.game.backend != "sim",
-            f"game.level_curriculum={config.game.level_curriculum} works on the simulator alone; "
-            "set it to none, or game.backend=sim",
         ),
         (
             config.actors.count > run.num_envs,

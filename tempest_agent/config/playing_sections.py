@@ -27,20 +27,6 @@ class GameConfig:
         "Position of the difficulty switch.  On hard the real machine's levels 96 to 99 can hang.",
         choices=("medium", "easy", "hard"),
     )
-    level_curriculum: str = setting(
-        "none",
-        "How start levels change: not at all, unlocked as they are mastered, or where lives go.",
-        choices=("none", "unlock", "deaths"),
-    )
-    unlock_share: float = setting(
-        0.5,
-        "Share of teacher-free games that must reach the next start level to unlock it.",
-        low=0.01,
-        high=1.0,
-    )
-    unlock_games: int = setting(
-        10, "Teacher-free games from the highest start level that this share is of.", low=1
-    )
     max_ticks: int = setting(30_000, "A training game is truncated after this many ticks.", low=1)
     input_delay: int = setting(0, "Ticks between an action and its effect.", low=0, high=4)
     reward_scale: float = setting(0.01, "Reward per point of score.", low=1e-9)

@@ -65,12 +65,6 @@ METRICS: tuple[Metric, ...] = (
             "0 or 1; 2 now and then",
         ),
         ("n_steps", "Longest n-step return.", "as its schedule says"),
-        (
-            "start_level_mean",
-            "Mean level that new games start on (with a level curriculum).",
-            "rises with unlock",
-        ),
-        ("start_level_max", "Highest level that new games start on.", "rises with unlock"),
         ("learning_rate", "Step size of the optimiser.", "as its schedule says"),
         ("importance", "Exponent (beta) of the correction for priorities.", "rises to 1"),
         (

@@ -12,7 +12,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from tempest_agent.agent.collect.drivers import free_games
+from tempest_agent.agent.collect.drivers import teacher_free_games
 from tempest_agent.agent.networks.actions import BUTTON_PAIRS
 from tempest_agent.agent.networks.value_distributions import make_distribution
 from tempest_agent.agent.replay.rows import DRIVER_NAMES
@@ -56,7 +56,7 @@ class RunFacts(NamedTuple):
             learner.gamma,
             learner.max_grad_norm,
             learner.target_update_interval / learner.tau,
-            free_games(games, config.teacher.free_share) / games,
+            teacher_free_games(games, config.teacher.free_share) / games,
             label_pull(config, has_teacher),
             make_distribution(learner).resolution,
         ).for_steps(config, config.run.steps)

@@ -1,8 +1,8 @@
-"""Runs resumed from an earlier checkpoint: what came after it is moved aside, as a run of its own.
+"""Runs resumed from an earlier checkpoint: what came after it is moved aside, as its own run.
 
 ``RUN/abandoned/from_step_N/`` gets the later checkpoints, and copies of all logs as they were.  The
-run itself is then as it was after ``N`` decisions, and that checkpoint its newest.  A kill in
-between leaves ``unfinished_from_step_N``, which the next resume completes first.
+run itself is then as it was after ``N`` decisions.  A kill in between leaves
+``unfinished_from_step_N``, which the next resume completes first.
 """
 
 from __future__ import annotations
@@ -34,10 +34,7 @@ log = logging.getLogger("tempest_agent")
 
 
 def go_back(run: Path, checkpoint: Path, step: int) -> None:
-    """Move aside what the run has after ``checkpoint``, which was taken at ``step`` decisions.
-
-    A run that has nothing later stays as it is.
-    """
+    """Move aside what the run has, if anything, after ``checkpoint`` at ``step`` decisions."""
     folder = run / CHECKPOINT_FOLDER
     own = folder / f"step_{step}.pt"
     if not own.exists():  # ``best.pt``, or one from elsewhere.
@@ -65,7 +62,7 @@ def finish_going_back(run: Path) -> None:
             name = folder.with_name(f"{match[1]}-{number}")
         folder.rename(name)
         log.warning(
-            "%s goes back to decision %s: what came after is a run of its own now, %s",
+            "%s goes back to decision %s: what came after is its own run now, %s",
             run,
             f"{step:,}",
             name,
@@ -73,7 +70,7 @@ def finish_going_back(run: Path) -> None:
 
 
 def _move_later(run: Path, aside: Path, step: int) -> None:
-    """Move and copy files to ``aside``; each part may be done twice."""
+    """Move and copy files to ``aside``; each part may be repeated."""
     checkpoints = aside / CHECKPOINT_FOLDER
     checkpoints.mkdir(exist_ok=True)
     remove_leftovers(aside, RUN_FILES)

@@ -11,16 +11,15 @@ from tempest_agent.runs.directory import write_config
 from tempest_agent.runs.file_names import CHECKPOINT_FOLDER
 from tempest_agent.runs.metrics_log import MetricsLog
 from tempest_agent.runs.provenance import record_start
-from tempest_agent.training.last_save import resume_command
-from tempest_agent.training.trainer import Trainer
+from tempest_agent.training.trainer import Trainer, resume_command
 
 
 def rescue(trainer: Trainer, run: Path, metrics: MetricsLog | None) -> UserError:
-    """Save the run in a new temporary folder; return the error that says so."""
+    """Save the run in a new temporary folder; return the error that says where."""
     gone = f"the folder {run} was removed, moved or unmounted during training"
     if trainer.steps == 0:
         return UserError(f"{gone}; there was nothing to save yet")
-    if trainer.replicas.size > 1:  # Which would all have to save.
+    if trainer.replicas.size > 1:  # They would all have to save.
         return UserError(f"{gone}; a run of several ranks cannot be saved elsewhere")
     try:
         folder = Path(tempfile.mkdtemp(prefix=f"{run.name}-"))

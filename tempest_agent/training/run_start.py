@@ -32,13 +32,13 @@ from tempest_agent.training.trainer import Trainer
 def start_run(
     config: Config, chosen: Path | None, start: Path | None, replicas: Replicas
 ) -> tuple[Trainer, Path, RunLock]:
-    """Return the trainer, folder and lock of a new run.
+    """Create a new run; return its trainer, folder and lock.
 
     Args:
         config: all settings.
         chosen: a folder that is new or empty; None for one named after the run.
-        start: a checkpoint whose networks it takes over.
-        replicas: the ranks that make the run, of which this is the first.
+        start: a checkpoint whose networks are loaded.
+        replicas: the ranks of the run, of which this is rank 0.
 
     Raises:
         UserError: a folder in use, or settings that cannot work here; nothing is left.
@@ -74,9 +74,9 @@ def restart_run(
     local: Sequence[str],
     replicas: Replicas,
 ) -> Trainer:
-    """Return the trainer of a run that ended before its first checkpoint, at its first decision.
+    """Return the trainer of a run that ended before its first checkpoint, to start it again.
 
-    The run becomes what it would have been; the arguments are those of ``Session.resumed``.
+    The arguments are those of ``Session.resumed``.
 
     Raises:
         UserError: its settings cannot be read, or cannot work here.

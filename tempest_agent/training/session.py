@@ -1,4 +1,4 @@
-"""One start of a training run: its folder, its log, its greedy evaluations, and its end."""
+"""One start of a training run: its folder, its logs, its greedy evaluations, and its end."""
 
 from __future__ import annotations
 
@@ -42,10 +42,9 @@ from tempest_agent.runs.provenance import record_start
 from tempest_agent.stability.guard import Event
 from tempest_agent.stability.guard_log import GuardLog
 from tempest_agent.training.going_back import finish_going_back, go_back
-from tempest_agent.training.last_save import resume_command
 from tempest_agent.training.rescue import rescue
 from tempest_agent.training.run_start import restart_run, start_run
-from tempest_agent.training.trainer import Trainer
+from tempest_agent.training.trainer import Trainer, resume_command
 
 SHOWN = {
     "loss": "loss {loss:.3g}",
@@ -55,7 +54,7 @@ SHOWN = {
     "teacher_free_score": "teacher-free {teacher_free_score:,.0f} "
     "({teacher_free_games:,.0f} ended)",
 }
-"""Metrics of a printed line and how they are written; ``metrics.csv`` has all of them."""
+"""Metrics of a printed line and their formats; ``metrics.csv`` has all metrics."""
 
 MEANING = (
     "below: greedy, the score (IQM) of the agent alone at the last checkpoint, to judge the run "
@@ -93,9 +92,9 @@ class Session:
         self._eval_games = eval_games
         self._progress: Progress | None = None
         self.last_greedy: dict[str, float] | None = None
-        """Figures of the last greedy games of this start (``greedy_games.EVALUATED``)."""
-        trainer.algorithm.on_metrics = self._on_metrics
-        trainer.algorithm.on_guard = self._on_guard
+        """Metrics of the last greedy games of this start (``checkpoint_games.EVALUATED``)."""
+        trainer.loop.on_metrics = self._on_metrics
+        trainer.loop.on_guard = self._on_guard
         trainer.on_checkpoint = self._on_checkpoint
 
     @classmethod
@@ -109,13 +108,19 @@ class Session:
         publishes: bool = True,
         replicas: Replicas = ALONE,
     ) -> Session:
-        """Begin a run in ``folder``, or in one named after the run; ``verbose`` prints tables.
+        """Start a run.
 
-        ``start`` is a checkpoint whose networks it begins with; ``publishes`` says whether its
-        checkpoints become ``checkpoints/latest.pt``; ``replicas`` are the ranks that make the run,
-        of which this is the first.
+        Args:
+            config: all settings.
+            folder: new or empty; None for one named after the run.
+            eval_games: greedy games at every checkpoint.
+            verbose: whether each log row is printed as a table.
+            start: a checkpoint whose networks are loaded first.
+            publishes: whether checkpoints become ``checkpoints/latest.pt``.
+            replicas: the ranks of the run, of which this is rank 0.
 
-        Raises ``UserError`` for a folder in use, and for settings that cannot work here.
+        Raises:
+            UserError: a folder in use, or settings that cannot work here.
         """
         require_memory(config)
         if publishes:
@@ -141,25 +146,25 @@ class Session:
         local: Sequence[str] = (),
         replicas: Replicas = ALONE,
     ) -> Session:
-        """Go on with the run at ``path`` (its folder or a checkpoint in it), or the newest run.
+        """Resume the run at ``path`` (its folder or a checkpoint in it), or the newest run.
 
-        Damaged files of the run are set aside and named.  A run that is complete is left as it
-        is; ``run`` says so.  One that ended before its first checkpoint is restarted.  What a run
-        has written since the checkpoint at ``path`` is moved aside.
+        Damaged files are renamed, with a warning.  A complete run stays as it is; ``run`` says so.
+        One that ended before its first checkpoint is restarted.  What a run has written since the
+        checkpoint at ``path`` is moved aside.
 
         Args:
-            path: a run, or the checkpoint at which to go on.
+            path: a run, or one of its checkpoints.
             steps: new length of the whole run.
-            device: where to go on: ``auto``, ``cpu`` or ``cuda``; else where the run was.
             eval_games: greedy games at every checkpoint.
-            verbose: whether each line of metrics is printed as a table.
+            device: ``auto``, ``cpu`` or ``cuda``; the run's if left out.
+            verbose: whether each log row is printed as a table.
             publishes: whether checkpoints become ``checkpoints/latest.pt``.
-            actors: settings of that section that are to be others than they were.
+            actors: changed settings of that section.
             local: this machine's settings, as in ``Trainer.resume``.
-            replicas: the ranks that go on, of which this is the first.
+            replicas: the ranks of the run, of which this is rank 0.
 
         Raises:
-            UserError: no such run, no usable checkpoint in it, or another process is at it.
+            UserError: no such run, no usable checkpoint in it, or another process uses it.
         """
         if publishes:
             _prepare_latest()
@@ -173,16 +178,16 @@ class Session:
                 log.warning("%s has no checkpoint: restarting it from its config.yaml", run)
                 trainer = restart_run(run, steps, device, actors, local, replicas)
             else:
-                trainer = _go_on(run, checkpoint, steps, device, actors, local, replicas)
+                trainer = _resume(run, checkpoint, steps, device, actors, local, replicas)
             logs = None
-            if checkpoint is None or trainer.steps < trainer.config.run.steps:
+            if checkpoint is None or not trainer.is_complete:
                 if checkpoint is not None:
                     go_back(run, checkpoint, trainer.steps)
                     trainer.restore_kept()
                 record_start(run, trainer.steps)
                 logs = MetricsLog(run, trainer.steps), GuardLog(run, trainer.steps)
             else:
-                trainer.last_checkpoint = checkpoint  # Which there is no reason to write again.
+                trainer.last_checkpoint = checkpoint  # It need not be written again.
         except BaseException:
             lock.release()
             raise
@@ -195,15 +200,15 @@ class Session:
 
     @property
     def resume_command(self) -> str:
-        """What resumes the run."""
+        """The command that resumes the run."""
         return resume_command(self.folder, self._trainer.config)
 
     def run(self) -> dict[str, Any]:
-        """Train to the end, or to the next consistent point after SIGINT or SIGTERM.
+        """Train to the end, or until SIGINT or SIGTERM.
 
         Raises:
             UserError: the folder cannot be written, or has vanished; the run is then saved
-                elsewhere, if that is possible.
+                elsewhere, if possible.
         """
         try:
             return self._run()
@@ -222,7 +227,7 @@ class Session:
         if self._log is None:
             log.warning(
                 "%s is complete (%s decisions) and stays as it is; "
-                "to go on, give the whole run a new length: --steps N",
+                "to continue, give the whole run a new length: --steps N",
                 self.folder,
                 f"{trainer.steps:,}",
             )
@@ -234,7 +239,7 @@ class Session:
         ):
             self._progress.message(f"run {self.folder}, {trainer.steps:,} of {total:,} decisions")
             self._progress.message(f"network: {trainer.network_size}")
-            self._progress.message(f"replay: {trainer.algorithm.replay.memory}")
+            self._progress.message(f"replay: {trainer.loop.replay.memory}")
             if trainer.replicas.size > 1:
                 self._progress.message(f"{trainer.replicas.size} ranks, each with such a replay")
             self._progress.message(MEANING)
@@ -255,7 +260,7 @@ class Session:
         }
 
     def _measures_teacher(self) -> bool:
-        """Whether the trainer begins with games of the teacher."""
+        """Return whether the trainer starts with games of the teacher."""
         config = self._trainer.config
         has_teacher = config.teacher.name != NO_TEACHER
         return has_teacher and has_to_be_measured(config) and self._trainer.steps == 0
@@ -282,12 +287,12 @@ class Session:
         if self._publishes:
             try:
                 publish(path, LATEST)
-            except OSError as error:  # The run's own checkpoint is there, and it goes on.
+            except OSError as error:  # The run has its own checkpoint, and continues.
                 self._say(f"{LATEST} stays as it was: {system_reason(error)}")
         self._evaluate(path, "saved")
 
     def _evaluate_missing(self) -> None:
-        """Play the greedy games of the checkpoint resumed from, if the stop had prevented them."""
+        """Evaluate the checkpoint resumed from, if the stop had prevented that."""
         path, trainer = self._resumed_from, self._trainer
         if path is None or self._log is None or not self._eval_games or not trainer.is_scheduled:
             return
@@ -320,13 +325,13 @@ class Session:
             return
         try:
             self._progress.message(text)
-        except OSError:  # The terminal is closed, or `| head` has seen enough.
+        except OSError:  # The terminal is closed, or `| head` has ended.
             _end_without_output(self._trainer)
 
 
 def follow(replicas: Replicas) -> bool:
-    """Train as a rank that is not the first: without files; whether the run was stopped."""
-    # The first rank says the same, and once is enough.
+    """Train as another rank than 0, without files; return whether the run was stopped."""
+    # Rank 0 logs the same.
     log.setLevel(logging.ERROR)
     trainer = Trainer.follow(replicas)
     with _stopping(trainer):
@@ -334,7 +339,7 @@ def follow(replicas: Replicas) -> bool:
 
 
 def _prepare_latest() -> None:
-    """Make sure that checkpoints can be published."""
+    """Check that checkpoints can be published."""
     require_writable(LATEST.parent)
     remove_leftovers(LATEST.parent, LATEST_FILES, HOUR)
 
@@ -342,7 +347,7 @@ def _prepare_latest() -> None:
 def _prepared(run: Path, path: Path | None) -> Path | None:
     """Return the checkpoint to resume from, ``path`` or the newest; None for a restart.
 
-    The files of the run, which this process has locked, are put in order first.
+    The run's files, which this process has locked, are put in order first.
     """
     folder = run / CHECKPOINT_FOLDER
     require_own_folder(folder)
@@ -357,7 +362,7 @@ def _prepared(run: Path, path: Path | None) -> Path | None:
     return newest_checkpoint(folder, clear=True)
 
 
-def _go_on(
+def _resume(
     run: Path,
     checkpoint: Path,
     steps: int | None,
@@ -366,7 +371,7 @@ def _go_on(
     local: Sequence[str],
     replicas: Replicas,
 ) -> Trainer:
-    """Return the trainer of a run at one of its checkpoints."""
+    """Return the trainer of a run, loaded from one of its checkpoints."""
     trainer = Trainer.resume(
         checkpoint,
         steps=steps,
@@ -386,17 +391,17 @@ def _go_on(
 
 
 def _end_without_output(trainer: Trainer) -> None:
-    """Nobody sees the run any more: save it and end, as at Ctrl-C."""
+    """Save and end, as at Ctrl-C: nobody sees the output any more."""
     trainer.request_stop()
     drop_lost_output()
 
 
 @contextmanager
 def _stopping(trainer: Trainer) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP ask the trainer to stop where it can be resumed exactly.
+    """Let SIGINT, SIGTERM and SIGHUP stop the trainer where it can be resumed exactly.
 
-    Whoever started several ranks sends SIGTERM to those that are left when one is lost.  They end
-    by themselves then, and ignore it, because it would come before they have said why.
+    When a rank is lost, ``torchrun`` sends SIGTERM to the others, which end by themselves: it is
+    ignored then, because it would arrive before they have printed why.
     """
 
     def ask(number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""A training run from its configuration to its checkpoints.
+"""One training run, from its configuration to its last checkpoint.
 
 The command layer needs only this::
 
@@ -6,14 +6,15 @@ The command layer needs only this::
     summary = trainer.run()                                     # until config.run.steps
     trainer.request_stop()                                      # from a signal handler
 
-``run`` returns after the last decision or at the next consistent point after ``request_stop``,
-with a checkpoint written in either case.
+``run`` returns after the last update, or soon after ``request_stop``; in either case it has written
+a checkpoint from which the run continues exactly.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +23,6 @@ from typing import Any
 
 import torch
 from numpy.typing import NDArray
-from stable_baselines3.common.logger import Logger
 
 from tempest_agent.agent.checkpoints.checkpoint_files import prune, write_checkpoint
 from tempest_agent.agent.checkpoints.run_checkpoints import (
@@ -36,26 +36,31 @@ from tempest_agent.agent.checkpoints.run_checkpoints import (
     restore_kept,
     write_snapshot,
 )
-from tempest_agent.agent.collect.source import PlayedElsewhere, PlayStoppedError
+from tempest_agent.agent.collect.source import PlayedElsewhere, PlayFailedError, PlayStoppedError
 from tempest_agent.agent.curriculum.teacher_score import has_to_be_measured, measure_teacher
-from tempest_agent.agent.devices import device_here, require_device
-from tempest_agent.agent.dqn.games_vec_env import GamesVecEnv
-from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
-from tempest_agent.agent.dqn.policies import policy_name
-from tempest_agent.agent.games.interface import Games, Labeller
+from tempest_agent.agent.devices import device_here, require_device, torch_device
+from tempest_agent.agent.games.interface import Games, Teacher
 from tempest_agent.agent.games.tempest_games import TempestGames, TempestTeacher, teacher_of
 from tempest_agent.agent.loop.memory_check import require_memory
+from tempest_agent.agent.loop.state import load_state_dict
+from tempest_agent.agent.loop.training_loop import TrainingLoop
 from tempest_agent.agent.networks.network_size import NetworkSize, size_of
 from tempest_agent.agent.networks.q_network import Layout
-from tempest_agent.agent.ranks.exchange import collect_run, deal_run, share_networks
-from tempest_agent.agent.ranks.process_group import share_of
+from tempest_agent.agent.ranks.config_share import share_of
+from tempest_agent.agent.ranks.exchange import share_networks
 from tempest_agent.agent.replicas import ALONE, Replicas
-from tempest_agent.config import Config, from_dict, to_dict, with_local
-from tempest_agent.errors import UserError
+from tempest_agent.agent.seeds import seed_generators
+from tempest_agent.config import Config, from_dict, local_options, to_dict, with_local
+from tempest_agent.demonstrations.prefill import take_demonstrations
+from tempest_agent.errors import UserError, one_line
 from tempest_agent.files.atomic_files import publish
 
-from .due_checkpoints import DueCheckpoints
-from .last_save import saved_if_play_fails
+from .rank_checkpoints import collect_run, deal_run
+
+
+def resume_command(run: Path, config: Config) -> str:
+    """Return the command that resumes the run in the folder ``run``."""
+    return shlex.join(["tempest-agent", "train", "--resume", str(run), *local_options(config)])
 
 
 class Trainer:
@@ -64,16 +69,16 @@ class Trainer:
     Args:
         config: everything the run depends on.
         run_dir: its folder; checkpoints go to ``run_dir/checkpoints``.
-        on_metrics: gets every line of metrics (names to floats, ``steps`` among them).
-        on_checkpoint: gets the path of every checkpoint as soon as it is complete.
+        on_metrics: called with every log row (names to floats, ``steps`` among them).
+        on_checkpoint: called with the path of every checkpoint as soon as it is complete.
         games: what is played; the arcade's games in this process if left out.
         teacher: labels and drives; if left out, the configured one for the arcade's games, played
             here or elsewhere.
-        replicas: processes that make the run together (see ``data_parallel``); ``config`` is that
-            of the whole run, and ``games`` those of this process.
+        replicas: processes that train together (see ``process_group``); ``config`` is of the
+            whole run, ``games`` are this process's.
 
     Raises:
-        UserError: an unknown teacher, a device that is not there, a replay that cannot fit.
+        UserError: an unknown teacher, a missing device, a replay that cannot fit.
     """
 
     def __init__(
@@ -84,7 +89,7 @@ class Trainer:
         on_metrics: Callable[[dict[str, float]], None] | None = None,
         on_checkpoint: Callable[[Path], None] | None = None,
         games: Games | None = None,
-        teacher: Labeller | None = None,
+        teacher: Teacher | None = None,
         replicas: Replicas = ALONE,
     ) -> None:
         require_device(config.run.device)
@@ -96,31 +101,26 @@ class Trainer:
         self.stop_requested = self.stopped = False
         self.best_score: float | None = None
         self.best_step: int | None = None
-        """Decisions that ``best.pt`` has."""
+        """Decisions in ``best.pt``."""
         self.last_checkpoint: Path | None = None
         self.saved_steps: int | None = None
-        """Decisions that the newest checkpoint has."""
+        """Decisions in the newest checkpoint."""
+        self._scheduled_steps: int | None = None
+        """Decisions in the newest checkpoint that an uninterrupted run has too."""
         torch.set_num_threads(config.run.threads)
         share = share_of(config, replicas)
         if games is None or isinstance(games, PlayedElsewhere):
             teacher = teacher or teacher_of(share)
         if games is None:
             games = TempestGames(share.run.num_envs, config.game, share.run.seed)
-        self.algorithm = HybridDQN(
-            policy_name(config.network.encoder),
-            GamesVecEnv(games),
-            config=share,
-            teacher=teacher,
-            on_metrics=on_metrics,
-            replicas=replicas,
-        )
-        # Lines of metrics go to ``on_metrics``; SB3's own outputs would repeat them.
-        self.algorithm.set_logger(Logger(None, []))
+        device = torch_device(share.run.device)
+        seed_generators(share.run.seed, device)
+        self.loop = TrainingLoop(share, games.layout, device, teacher=teacher, replicas=replicas)
+        self.loop.play_in(games)
+        self.loop.on_metrics = on_metrics
+        self.loop.guard.remedies.restore = self._roll_back
         self._started = False
         self._demonstrated = False
-        self.algorithm.guard.remedies.restore = self._roll_back
-        if replicas.size == 1:  # Several would have to ask each other at every update.
-            self.algorithm.interrupted = self._ends_early
 
     @classmethod
     def resume(
@@ -134,30 +134,28 @@ class Trainer:
         on_metrics: Callable[[dict[str, float]], None] | None = None,
         on_checkpoint: Callable[[Path], None] | None = None,
         games: Callable[[Config], Games | None] | None = None,
-        teacher: Labeller | None = None,
+        teacher: Teacher | None = None,
         replicas: Replicas = ALONE,
     ) -> Trainer:
-        """Go on with a run exactly where its checkpoint was taken.
+        """Resume a run exactly where its checkpoint was taken.
 
         Args:
             path: a checkpoint, or a run's folder, whose newest usable checkpoint is taken.
-            steps: decisions of the whole run, if it is to be longer or shorter; the schedules
-                stay those of the checkpoint.
-            device: where to go on, ``auto``, ``cpu`` or ``cuda``; left out, where the run was, or
-                if there is no GPU any more, on the CPU.
-            actors: settings of that section that are to be others than they were.
+            steps: new length of the whole run; the schedules stay those of the checkpoint.
+            device: ``auto``, ``cpu`` or ``cuda``; if left out, the run's, or without a GPU the CPU.
+            actors: changed settings of that section.
             local: ``section.key=value`` of this machine's settings (``config.local_settings``),
-                which are in no file.
+                which no file holds.
             on_metrics: as in the constructor.
             on_checkpoint: as in the constructor.
-            games: makes what is played from the configuration; the arcade's games if left out.
+            games: makes the games from the configuration; the arcade's if left out.
             teacher: labels and drives; the configured one if left out.
-            replicas: as in the constructor, as many as before or not.  Only the first reads files;
-                the others call ``follow``.
+            replicas: as in the constructor, in any number.  Only rank 0 reads files; the others
+                call ``follow``.
 
         Raises:
-            UserError: no usable checkpoint, one that does not fit this version, or a setting of
-                this machine that the run needs is not given.
+            UserError: no usable checkpoint, one that does not fit this version, or a missing
+                setting of this machine.
         """
         path = checkpoint_at(path)
         content = read_run(path, "resume from")
@@ -176,7 +174,7 @@ class Trainer:
         with fitting(path):
             if config.actors.count == 0 and "actors" in content["collector"]:
                 raise UserError(
-                    f"{path} is of a run whose games actors play; go on with --actors 1 or more"
+                    f"{path} is of a run whose games actors play; resume it with --actors 1 or more"
                 )
             trainer = cls(
                 config,
@@ -187,19 +185,20 @@ class Trainer:
                 teacher=teacher,
                 replicas=replicas,
             )
-            if Layout(**content["layout"]) != trainer.algorithm.layout:
+            if Layout(**content["layout"]) != trainer.loop.layout:
                 raise UserError(
                     f"{path} was trained on other observations or actions than these games have"
                 )
             settings = config.replay
-            largest = trainer.algorithm.replay.largest_arrays(settings.capacity)
+            largest = trainer.loop.replay.largest_arrays(settings.capacity)
             snapshot = content["snapshot"]
             replay = find_replay(path, snapshot, settings.learning_starts, largest)
-            trainer._go_on(content, replay)
+            trainer._load(content, replay)
         trainer.folder = path.parent
         trainer.best_score = content["best_score"]
-        trainer.best_step = content.get("best_step")  # Files of earlier versions have none.
+        trainer.best_step = content["best_step"]
         trainer.saved_steps = trainer.steps
+        trainer._scheduled_steps = trainer.steps if trainer.is_scheduled else None
         return trainer
 
     @classmethod
@@ -208,9 +207,9 @@ class Trainer:
         replicas: Replicas,
         *,
         games: Callable[[Config], Games] | None = None,
-        teacher: Labeller | None = None,
+        teacher: Teacher | None = None,
     ) -> Trainer:
-        """The trainer of a process that is not the first: begins or goes on as the first does.
+        """Return the trainer of another rank than 0, which starts or resumes as rank 0 does.
 
         Args:
             replicas: as in the constructor.
@@ -218,64 +217,60 @@ class Trainer:
             teacher: as in ``resume``.
 
         Raises:
-            UserError: the first has ended, or what it does is not possible here.
+            UserError: rank 0 has ended, or what it does is not possible here.
         """
         plan = replicas.broadcast(None)
         config = from_dict(plan["config"], local=True)
         own = None if games is None else games(config)
         trainer = cls(config, Path(), games=own, teacher=teacher, replicas=replicas)
         if plan["content"] is not None:
-            trainer._go_on(plan["content"], None)
+            trainer._load(plan["content"], None)
         return trainer
 
     def announce(self) -> None:
-        """Tell the others, who wait in ``follow``, about the run that begins here."""
+        """Tell the other ranks, which wait in ``follow``, about the new run."""
         self.replicas.broadcast({"config": to_dict(self.config, local=True), "content": None})
 
-    def _go_on(self, content: dict[str, Any], replay: dict[str, NDArray[Any]] | None) -> None:
-        """Take over a checkpoint; ``replay`` is asked only of the first process."""
-        self.algorithm.load_state_dict(*deal_run(self.algorithm, content, replay))
+    def _load(self, content: dict[str, Any], replay: dict[str, NDArray[Any]] | None) -> None:
+        """Load a checkpoint; only the ``replay`` of rank 0 matters."""
+        load_state_dict(self.loop, *deal_run(self.loop, content, replay))
         self._started = True
 
     def start_from(self, path: Path) -> None:
-        """Begin with the networks of the checkpoint ``path``; all else, optimiser too, is new.
+        """Load the networks of the checkpoint ``path``; everything else, the optimiser too, is new.
 
         Raises:
             UserError: no usable training checkpoint, or one whose network has another shape.
         """
         content = read_run(path, "start from")
         try:
-            self.algorithm.learner.load_networks(content["learner"], optimizer=False)
+            self.loop.learner.load_networks(content["learner"], optimizer=False)
         except (KeyError, RuntimeError) as error:
             raise UserError(
                 f"the network of {path} does not fit these settings: give the network.*, "
-                "learner.loss and learner.value_bins of the run that it is from"
+                "learner.loss and learner.value_bins of its run"
             ) from error
 
     @property
     def network_size(self) -> NetworkSize:
-        """Parameters and arithmetic of the network that is trained."""
-        learner = self.algorithm.learner
+        """Parameters and arithmetic operations of the trained network."""
+        learner = self.loop.learner
         return size_of(learner.online, learner.layout.num_features)
 
     @property
     def steps(self) -> int:
         """Decisions played so far."""
-        return self.algorithm.num_timesteps
+        return self.loop.num_timesteps
 
     def request_stop(self) -> None:
-        """End ``run`` after the present update or vector step; fit for a signal handler.
+        """End ``run`` after the present step of the games or the present update.
 
-        The updates that this leaves are made when the run is resumed; only those of the last step
-        are waited for, as are those of runs of several processes.  Games that others play are not
-        waited for: ``run`` ends before that step if it is not there.
+        Safe in a signal handler.  Several ranks end after the same step, its updates owed.  Games
+        that other processes play are not waited for.
         """
         self.stop_requested = True
-        if isinstance(self.algorithm.games, PlayedElsewhere):
-            self.algorithm.games.stop()
-
-    def _ends_early(self) -> bool:
-        return self.stop_requested and self.steps < self.config.run.steps
+        if isinstance(self.loop.games, PlayedElsewhere):
+            self.loop.games.stop()
 
     def run(self) -> dict[str, Any]:
         """Train until ``run.steps`` decisions are played or a stop is requested.
@@ -287,61 +282,118 @@ class Trainer:
 
         Raises:
             PlayFailedError: the processes that play are gone for good.  A checkpoint has been
-                written, where there was something new to save and it was possible.
+                written if there was something new to save and it was possible.
         """
-        algorithm = self.algorithm
+        loop = self.loop
         if self.replicas.is_first:
             self.folder.mkdir(parents=True, exist_ok=True)
         if not self._started:
-            share_networks(algorithm)
+            share_networks(self.replicas, loop.learner)
             self._measure_teacher()
             self.take_demonstrations()
-        began, steps, updates = time.perf_counter(), self.steps, algorithm.learner.updates
-        left = self.config.run.steps - steps
-        if left > 0:
-            with suppress(PlayStoppedError), saved_if_play_fails(self):
-                algorithm.learn(left, DueCheckpoints(self), reset_num_timesteps=not self._started)
-            self._started = True
+        began, steps, updates = time.perf_counter(), self.steps, loop.learner.updates
+        was_complete = self.is_complete
+        if not was_complete:
+            try:
+                with suppress(PlayStoppedError):
+                    self._train()
+            except PlayFailedError as error:
+                if self.steps == 0:
+                    raise
+                raise PlayFailedError(f"{error}; {self._save_after_failure()}") from error
         seconds = max(time.perf_counter() - began, 1e-9)
-        trained = algorithm.learner.updates - updates
-        if left > 0 or self.replicas.gather(self.last_checkpoint is None)[0]:
+        trained = loop.learner.updates - updates
+        if not was_complete or self.replicas.gather(self.last_checkpoint is None)[0]:
             self.save()
-        curriculum, drivers = algorithm.curriculum, algorithm.collector.drivers
+        drivers = loop.collector.source.drivers
         return {
             "steps": self.steps,
-            "updates": algorithm.learner.updates,
+            "updates": loop.learner.updates,
             "env_steps_per_second": (self.steps - steps) / seconds,
             "samples_per_second": trained * self.config.learner.batch_size / seconds,
             "checkpoint": str(self.last_checkpoint),
-            "expert_ratio": algorithm.expert_ratio(self.steps),
-            "epsilon": float(drivers.epsilon(curriculum.epsilon(self.steps)).mean()),
+            "expert_ratio": loop.expert_ratio(self.steps),
+            "epsilon": float(drivers.epsilon(loop.curriculum.epsilon(self.steps)).mean()),
             "stopped": self.stop_requested or self.stopped,
         }
 
+    def _train(self) -> None:
+        """Play and learn until the run is complete or a stop is requested."""
+        loop = self.loop
+        if not self._started:
+            self._started = True
+            loop.collector.abandon()
+            loop.games.reset()
+        while self._learn_owed() and self.steps < self.config.run.steps:
+            loop.play()
+            self.stopped = self.replicas.stops(self.stop_requested)
+            if self.stopped:
+                break  # The updates stay owed, and are in the checkpoint.
+            # ``run`` saves after the last updates.
+            if self.is_scheduled and self.steps < self.config.run.steps:
+                self.save()
+
+    def _learn_owed(self) -> bool:
+        """Make the owed updates; return False if a stop left some of them owed."""
+        if self.steps >= self.config.run.steps and not self._is_learning:
+            return True
+        return self.loop.learn_owed(lambda: self.stop_requested and self.replicas.size == 1)
+
+    @property
+    def _is_learning(self) -> bool:
+        return self.steps > self.loop.config.replay.learning_starts
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all decisions are played, and the updates made that they have earned."""
+        owes = self._is_learning and self.loop.owed > 0
+        return self.steps >= self.config.run.steps and not owes
+
+    def _save_after_failure(self) -> str:
+        """Save what was played before the players were lost; return what to resume from.
+
+        Nothing is written if the newest checkpoint has all decisions.
+        """
+        go_on = f"resume with: {resume_command(self.folder.parent, self.config)}"
+        if self.saved_steps == self.steps:
+            return go_on
+        self.stop_requested = True  # No games are evaluated at this checkpoint.
+        failure = ""
+        try:
+            self.save()
+        except Exception as also:
+            failure = f"saving failed too ({type(also).__name__}: {one_line(also)})"
+        if self.saved_steps == self.steps:
+            return "; ".join(filter(None, (f"saved {self.last_checkpoint}", failure, go_on)))
+        if self.saved_steps is None:
+            return f"{failure}, and there is no earlier checkpoint"
+        return f"{failure}; {go_on}, from decision {self.saved_steps:,}"
+
     @property
     def kept(self) -> dict[str, int | None]:
-        """Decisions that the copies ``best.pt`` and ``good.pt`` have; None where there is none."""
-        guard = self.algorithm.guard
+        """Decisions in the copies ``best.pt`` and ``good.pt``; None for no such copy."""
+        guard = self.loop.guard
         return {BEST: self.best_step, GOOD: guard.good_step if guard.enabled else None}
 
     def restore_kept(self) -> None:
-        """Restore ``best.pt`` and ``good.pt`` as this run has them at this step."""
+        """Restore ``best.pt`` and ``good.pt`` as they were at this step."""
         restore_kept(self.folder, self.kept)
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether an uninterrupted run saves at this step: at every interval, and at its end."""
+        """Whether an uninterrupted run saves now: at every interval, and when it is complete."""
         run = self.config.run
+        if self.steps >= run.steps:
+            return self.is_complete
         every, before = run.checkpoint_interval, self.steps - run.num_envs
-        return self.steps >= run.steps or self.steps // every != before // every
+        return self.steps // every != before // every
 
     def save(self) -> Path:
-        """Write a checkpoint (and the replay) of this moment; older ones are thinned out.
+        """Write a checkpoint (and the replay) of the present state; remove old ones.
 
-        The checkpoint whose teacher-free games scored most is kept as ``best.pt`` as well, the
-        last one without symptoms as ``good.pt``, to which the guard rolls back.  A checkpoint
-        that is written only because the run is interrupted becomes neither: an uninterrupted run
-        would not have it, and a later rollback must be the same in both.
+        The checkpoint with the best teacher-free score is kept as ``best.pt`` as well, the last
+        one without symptoms as ``good.pt``, to which the guard rolls back.  A checkpoint that only
+        an interrupted run has becomes neither: a later rollback must be the same in both.
 
         Raises:
             UserError: the folder cannot be written; earlier checkpoints are untouched.
@@ -349,16 +401,18 @@ class Trainer:
         step = self.steps
         path = self.folder / f"step_{step}.pt"
         run = self.config.run
-        content, rows = collect_run(self.algorithm, self.config, run.save_replay)
+        content, rows = collect_run(self.loop, self.config, run.save_replay)
         if not self.replicas.is_first:
             return path
         snapshot = write_snapshot(self.folder, step, rows, run.compress_replay)
-        may_be_kept = self.is_scheduled and self.saved_steps != step
-        score = self.algorithm.collector.free_score
+        may_be_kept = self.is_scheduled and self._scheduled_steps != step
+        if may_be_kept:
+            self._scheduled_steps = step
+        score = self.loop.collector.history.teacher_free_score
         is_best = score is not None and (self.best_score is None or score > self.best_score)
         if may_be_kept and is_best:
             self.best_score, self.best_step = score, step
-        guard = self.algorithm.guard
+        guard = self.loop.guard
         if may_be_kept and guard.is_well:
             guard.good_step = step
         content["guard"] = guard.state_dict()
@@ -375,44 +429,41 @@ class Trainer:
         return path
 
     def close(self) -> None:
-        """End what the games run on: machines, or actors."""
-        close = getattr(self.algorithm.games, "close", None)
+        """Close the processes that the games run in: machines, or actors."""
+        close = getattr(self.loop.games, "close", None)
         if close is not None:
             close()
 
     def _roll_back(self) -> int | None:
-        """Go back to the last good checkpoint, in all processes; its step, if there is one."""
+        """Load the last good checkpoint on all ranks; return its step, if there is one."""
         replicas = self.replicas
         step = replicas.gather(self._load_good() if replicas.is_first else None)[0]
         if step is not None:
-            share_networks(self.algorithm)
+            share_networks(replicas, self.loop.learner)
         return step
 
     def _load_good(self) -> int | None:
-        """Networks and optimiser of the last good checkpoint; games, replay and counters stay."""
-        step = self.algorithm.guard.good_step
+        """Load networks and optimiser of the last good checkpoint; all else stays."""
+        step = self.loop.guard.good_step
         content = read_good(self.folder, step)
         if content is None:
             return None
-        self.algorithm.learner.load_networks(content["learner"])
+        self.loop.learner.load_networks(content["learner"])
         return step
 
     def _measure_teacher(self) -> None:
-        teacher = self.algorithm.teacher
+        teacher = self.loop.teacher
         if has_to_be_measured(self.config) and isinstance(teacher, TempestTeacher):
             first = self.replicas.is_first
             score = measure_teacher(self.config, teacher) if first else 0.0
-            self.algorithm.teacher_score = self.replicas.gather(score)[0]
+            self.loop.teacher_score = self.replicas.gather(score)[0]
 
     def take_demonstrations(self) -> None:
-        """Fill the replay with ``replay.demonstrations``, if any; once, and ``run`` does it too.
+        """Fill the replay with ``replay.demonstrations``, if any, once; ``run`` calls it too.
 
         Raises:
             UserError: no such data set, or one that does not fit this run.
         """
         if self.config.replay.demonstrations and not self._demonstrated:
             self._demonstrated = True
-            # Here, because few runs need it.
-            from tempest_agent.demonstrations.prefill import take_demonstrations
-
-            take_demonstrations(self.algorithm.replay, self.config, self.replicas)
+            take_demonstrations(self.loop.replay, self.config, self.replicas)

@@ -46,7 +46,7 @@ def test_an_actor_plays_the_real_game(tmp_path_factory: pytest.TempPathFactory) 
         assert trainer.run()["steps"] == 60
     finally:
         trainer.close()
-    stored = trainer.algorithm.replay.arrays()
+    stored = trainer.loop.replay.arrays()
     # The program gives 10 points for each tick with fire pressed.
     fired = stored["buttons"].ravel()[:60] & 1
     np.testing.assert_allclose(stored["reward"].ravel()[:60], 0.1 * fired, atol=1e-6)

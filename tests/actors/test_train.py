@@ -37,12 +37,12 @@ def test_one_synchronous_actor_in_a_process_of_its_own_changes_no_bit(tmp_path: 
         there.run()
     finally:
         there.close()
-    one, two = (each.algorithm.learner.state_dict() for each in (here, there))
+    one, two = (each.loop.learner.state_dict() for each in (here, there))
     assert one["updates"] == two["updates"] > 10
     for network in ("online", "target", "average"):
         for name, value in one[network].items():
             assert torch.equal(value, two[network][name]), (network, name)
-    ours, theirs = (each.algorithm.replay.arrays() for each in (here, there))
+    ours, theirs = (each.loop.replay.arrays() for each in (here, there))
     for name, column in ours.items():
         np.testing.assert_array_equal(column, theirs[name], err_msg=name)
 

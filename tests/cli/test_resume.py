@@ -145,7 +145,7 @@ def test_a_resumed_session_draws_the_same_noise(
         "network.noisy=true", "network.hidden=[16]", "learner.loss=iqn", "learner.batch_size=16",
         "replay.prioritised=true", "replay.capacity=2000", "replay.learning_starts=100",
         "teacher.expert_ratio_schedule=performance", "run.phases=teacher", "teacher.score=5000",
-        "game.level_curriculum=unlock", "game.start_levels=[1,3]", "game.max_ticks=300",
+        "game.start_levels=[1,3]", "game.max_ticks=300",
     ]  # fmt: skip
     whole = Session.new(load_config(None, settings), Path("whole"), 0)
     keep = whole._trainer.on_checkpoint

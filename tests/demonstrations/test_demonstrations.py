@@ -388,18 +388,18 @@ def test_a_run_that_begins_with_demonstrations_resumes_exactly(
     config = load_config("smoke", overrides)
     whole = Trainer(config, tmp_path / "whole")
     whole.run()
-    replay = whole.algorithm.replay
+    replay = whole.loop.replay
     assert replay.filled == 400 // 16 + 960 // 16
     drivers = (replay.flags[:26] >> 4) & 3
     assert (drivers[:25] == EXPERT).all()
     assert not (drivers[25] == EXPERT).all()
     first = Trainer(config, tmp_path / "parts")
-    first.algorithm.on_metrics = lambda _: first.request_stop()
+    first.loop.on_metrics = lambda _: first.request_stop()
     assert first.run()["steps"] < 960
     part = Trainer.resume(tmp_path / "parts")
     part.run()
     for name, column in replay.arrays().items():
-        np.testing.assert_array_equal(column, part.algorithm.replay.arrays()[name], err_msg=name)
-    assert whole.algorithm.learner.updates == part.algorithm.learner.updates
-    ours, theirs = (t.algorithm.learner.online.state_dict() for t in (whole, part))
+        np.testing.assert_array_equal(column, part.loop.replay.arrays()[name], err_msg=name)
+    assert whole.loop.learner.updates == part.loop.learner.updates
+    ours, theirs = (t.loop.learner.online.state_dict() for t in (whole, part))
     assert all((ours[name] == theirs[name]).all() for name in ours)

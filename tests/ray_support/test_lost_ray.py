@@ -179,15 +179,15 @@ def test_a_run_saves_says_so_and_can_go_on(killed: Killed) -> None:
     )
     assert train.last_line.endswith(
         f"; saved run/checkpoints/step_{resumed.steps}.pt; "
-        f"go on with: tempest-agent train --resume run --ray-address {killed.address}"
+        f"resume with: tempest-agent train --resume run --ray-address {killed.address}"
     )
     # All that was played up to the end, in whole rounds.
     assert resumed.steps >= max(killed.logged_steps())
     assert resumed.steps % (16 * 16) == 0
-    replay = resumed.algorithm.replay
+    replay = resumed.loop.replay
     assert replay.filled == min(resumed.steps // 16, replay.length)
     before = resumed.steps
-    resumed.algorithm.on_metrics = lambda _: resumed.request_stop()
+    resumed.loop.on_metrics = lambda _: resumed.request_stop()
     assert resumed.run()["steps"] > before
 
 

@@ -428,9 +428,9 @@ UNSTABLE = (
 def train(config: Config, folder: Path, stop_at: int = 0) -> tuple[Trainer, list[Event]]:
     events: list[Event] = []
     trainer = Trainer(config, folder, games=FakeGames(16, 0), teacher=FakeTeacher())
-    trainer.algorithm.on_guard = events.append
+    trainer.loop.on_guard = events.append
     if stop_at:
-        trainer.algorithm.on_metrics = lambda line: (
+        trainer.loop.on_metrics = lambda line: (
             trainer.request_stop() if line["steps"] >= stop_at else None
         )
     trainer.run()
@@ -438,7 +438,7 @@ def train(config: Config, folder: Path, stop_at: int = 0) -> tuple[Trainer, list
 
 
 def weights(trainer: Trainer) -> torch.Tensor:
-    return torch.cat([p.flatten() for p in trainer.algorithm.learner.online.parameters()])
+    return torch.cat([p.flatten() for p in trainer.loop.learner.online.parameters()])
 
 
 def test_a_healthy_run_is_the_same_with_and_without_a_guard(tmp_path: Path) -> None:
@@ -456,16 +456,16 @@ def test_an_unstable_run_is_caught_and_resumes_exactly(tmp_path: Path) -> None:
     one, events = train(load_config(None, UNSTABLE), tmp_path / "one")
     done = [event.remedy for event in events if event.kind == REMEDY]
     assert {"learning_rate", "accumulation"} <= set(done)
-    assert one.algorithm.learner.optimizer.param_groups[0]["lr"] < 0.5
-    line = one.algorithm.last_metrics
-    assert line["guard_learning_rate"] == one.algorithm.guard.remedies.learning_rate < 1.0
+    assert one.loop.learner.optimizer.param_groups[0]["lr"] < 0.5
+    line = one.loop.last_metrics
+    assert line["guard_learning_rate"] == one.loop.guard.remedies.learning_rate < 1.0
     assert line["learning_rate"] == pytest.approx(0.5 * line["guard_learning_rate"], rel=1.0)
     stopped, before = train(load_config(None, UNSTABLE), tmp_path / "two", stop_at=1700)
     assert stopped.last_checkpoint is not None
     resumed = Trainer.resume(
         stopped.last_checkpoint, games=lambda c: FakeGames(16, 7), teacher=FakeTeacher()
     )
-    resumed.algorithm.on_guard = before.append
+    resumed.loop.on_guard = before.append
     resumed.run()
     assert before == events
     assert torch.equal(weights(one), weights(resumed))
@@ -474,15 +474,15 @@ def test_an_unstable_run_is_caught_and_resumes_exactly(tmp_path: Path) -> None:
 def test_networks_go_back_but_games_and_counters_do_not(tmp_path: Path) -> None:
     config = load_config(None, [*SMALL, "run.steps=1600"])
     trainer, _ = train(config, tmp_path)
-    good = trainer.algorithm.guard.good_step
+    good = trainer.loop.guard.good_step
     assert good == 1600
-    before, updates = weights(trainer).clone(), trainer.algorithm.learner.updates
+    before, updates = weights(trainer).clone(), trainer.loop.learner.updates
     with torch.no_grad():
-        for parameter in trainer.algorithm.learner.online.parameters():
+        for parameter in trainer.loop.learner.online.parameters():
             parameter.fill_(math.nan)
-    assert trainer.algorithm.guard.remedies.apply("rollback", 1.0) is not None
+    assert trainer.loop.guard.remedies.apply("rollback", 1.0) is not None
     assert torch.equal(weights(trainer), before)
-    assert (trainer.steps, trainer.algorithm.learner.updates) == (1600, updates)
+    assert (trainer.steps, trainer.loop.learner.updates) == (1600, updates)
     # A file of another future is not taken.
-    trainer.algorithm.guard.good_step = 800
-    assert trainer.algorithm.guard.remedies.apply("rollback", 1.0) is None
+    trainer.loop.guard.good_step = 800
+    assert trainer.loop.guard.remedies.apply("rollback", 1.0) is None

@@ -62,7 +62,7 @@ def trained(
         learning_starts=160, policy_kwargs={"net_arch": [32]},
     )  # fmt: skip
     events: list[Event] = []
-    model.on_guard = events.append
+    model.loop.on_guard = events.append
     model.learn(800 if spoil else 1_600)
     if spoil:
         spoil(model)
@@ -83,7 +83,7 @@ def test_a_healthy_run_is_left_alone(name: str) -> None:
     model, events = trained(HEALTHY[name])
     assert events == []
     assert model.learner.updates > 170
-    assert model.guard.remedies.active == []
+    assert model.loop.guard.remedies.active == []
 
 
 def symptoms(events: list[Event]) -> set[str]:
@@ -107,7 +107,7 @@ def run_away(model: HybridDQN) -> None:
 def test_values_that_run_away_are_told_and_treated(scale: float) -> None:
     model, events = trained(lambda reward, _: scale * reward, spoil=run_away)
     assert {"beyond_bound", "overestimation", "growing_values"} & symptoms(events)
-    assert model.guard.remedies.active
+    assert model.loop.guard.remedies.active
 
 
 def test_rewards_that_grow_a_thousandfold_are_told() -> None:
@@ -127,4 +127,4 @@ def test_a_target_that_never_moves_is_told() -> None:
 def test_numbers_that_are_none_are_told_at_once() -> None:
     model, events = trained(HEALTHY["negative"], spoil=spoil_weights)
     assert "not_finite" in symptoms(events)
-    assert "learning_rate" in model.guard.remedies.active
+    assert "learning_rate" in model.loop.guard.remedies.active

@@ -12,6 +12,7 @@ from fake_games import SMALL, FakeGames, FakeTeacher
 from same_state import assert_same
 
 from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
+from tempest_agent.agent.loop.state import state_dict
 from tempest_agent.config import Config, load_config
 from tempest_agent.stability.guard import SPEED, Event
 from tempest_agent.training.trainer import Trainer
@@ -40,7 +41,7 @@ def resumed(folder: Path) -> Trainer:
 
 def falls_ill(trainer: Trainer, at: int) -> list[int]:
     """Let the guard go back after ``at`` decisions, and keep to itself else; where it went."""
-    guard, went = trainer.algorithm.guard, []
+    guard, went = trainer.loop.guard, []
     roll_back = guard.remedies.restore
     assert roll_back is not None
 
@@ -50,20 +51,20 @@ def falls_ill(trainer: Trainer, at: int) -> list[int]:
             went.append(roll_back() or 0)
         return []
 
-    trainer.algorithm.guard.observe = observe  # type: ignore[method-assign]
+    trainer.loop.guard.observe = observe  # type: ignore[method-assign]
     return went
 
 
 def stop_at(trainer: Trainer, step: int) -> None:
     """Ask ``trainer`` to stop after ``step`` decisions, as Ctrl-C would."""
-    observe: Callable[[Mapping[str, float]], list[Event]] = trainer.algorithm.guard.observe
+    observe: Callable[[Mapping[str, float]], list[Event]] = trainer.loop.guard.observe
 
     def and_stop(figures: Mapping[str, float]) -> list[Event]:
         if figures["steps"] == step:
             trainer.request_stop()
         return observe(figures)
 
-    trainer.algorithm.guard.observe = and_stop  # type: ignore[method-assign]
+    trainer.loop.guard.observe = and_stop  # type: ignore[method-assign]
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +91,8 @@ def test_a_rollback_after_an_interruption_is_the_one_of_the_whole_run(
         trainer = resumed(tmp_path)
     again = falls_ill(trainer, 1200)
     trainer.run()
-    assert_same(whole[0].algorithm.state_dict(), trainer.algorithm.state_dict())
-    assert_same(whole[0].algorithm.replay.arrays(), trainer.algorithm.replay.arrays())
+    assert_same(state_dict(whole[0].loop), state_dict(trainer.loop))
+    assert_same(whole[0].loop.replay.arrays(), trainer.loop.replay.arrays())
     assert again == ([] if stops[-1] >= 1200 else [800])
     assert (trainer.best_score, trainer.best_step) == (whole[0].best_score, whole[0].best_step)
     for name in KEPT:
@@ -100,70 +101,12 @@ def test_a_rollback_after_an_interruption_is_the_one_of_the_whole_run(
             assert_same(one[part], two[part])
 
 
-@pytest.mark.parametrize(("step", "updates"), [(608, 1), (800, 2), (1008, 3)])
-@pytest.mark.parametrize("accumulation", [1, 2])
-def test_a_stop_between_updates_leaves_the_rest_to_the_next_start(
-    tmp_path: Path, step: int, updates: int, accumulation: int
-) -> None:
-    several = "learner.gradient_steps=8"
-
-    def start(folder: Path) -> Trainer:
-        settings = config(several)
-        games = FakeGames(settings.run.num_envs, 0)
-        trainer = Trainer(settings, folder, games=games, teacher=FakeTeacher())
-        trainer.algorithm.guard.remedies.accumulation = accumulation
-        return trainer
-
-    whole = start(tmp_path / "whole")
-    whole.run()
-    trainer = start(tmp_path / "stopped")
-    algorithm = trainer.algorithm
-    update, made = algorithm.update, list[int]()
-
-    def and_stop(*arguments: Any) -> Any:
-        made.append(trainer.steps)
-        if made.count(step) == updates:
-            trainer.request_stop()
-        return update(*arguments)
-
-    algorithm.update = and_stop
-    result = trainer.run()
-    assert (result["steps"], result["stopped"]) == (step, True)
-    assert made.count(step) == updates, "no update more than the one it was asked in"
-    assert algorithm.owed == 8 - updates * accumulation
-    again = resumed(tmp_path / "stopped")
-    assert again.algorithm.owed == algorithm.owed
-    again.run()
-    assert_same(whole.algorithm.state_dict(), again.algorithm.state_dict())
-    assert_same(whole.algorithm.replay.arrays(), again.algorithm.replay.arrays())
-    assert (again.best_score, again.best_step) == (whole.best_score, whole.best_step)
-
-
-@pytest.mark.parametrize("when", ["playing", "learning"])
-def test_a_stop_in_the_last_step_leaves_nothing_out(tmp_path: Path, when: str) -> None:
-    whole, trainer = begun(tmp_path / "whole"), begun(tmp_path / "stopped")
-    whole.run()
-    algorithm = trainer.algorithm
-    part = "update" if when == "learning" else "collect_rollouts"
-    call = getattr(algorithm, part)
-
-    def and_stop(*arguments: Any, **more: Any) -> Any:
-        if trainer.steps >= 1600 - (0 if when == "learning" else 16):
-            trainer.request_stop()
-        return call(*arguments, **more)
-
-    setattr(algorithm, part, and_stop)
-    assert trainer.run()["steps"] == 1600
-    assert algorithm.owed == 0
-    assert_same(whole.algorithm.state_dict(), algorithm.state_dict())
-
-
 def test_an_interruption_keeps_nothing_as_good(tmp_path: Path) -> None:
     trainer = begun(tmp_path)
     stop_at(trainer, 608)
     trainer.config = config("run.checkpoint_interval=1600")
     trainer.run()
-    assert trainer.algorithm.guard.good_step is None
+    assert trainer.loop.guard.good_step is None
     names = {path.name for path in (tmp_path / "checkpoints").iterdir()}
     assert names == {"step_608.pt", "replay_608.npz"}
 

@@ -28,8 +28,9 @@ from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.engine.game_step import GAME_DTYPE, RUNNING
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.engine.state_check import STATE_SIZE
+from tempest_agent.envs.features.floats import as_floats
 from tempest_agent.envs.features.layout import NUM_FEATURES
-from tempest_agent.envs.features.observe import as_floats, observe
+from tempest_agent.envs.features.observe import observe
 from tempest_agent.envs.machine import memory as m
 from tempest_agent.envs.mame import bookkeeping
 from tempest_agent.envs.recordings.recording import RecordingError

@@ -23,11 +23,11 @@ SYNCHRONOUS = "actors.synchronous=true"
 
 
 def arcade(actors: int, *overrides: str) -> Config:
-    """A short run on the arcade's games: lives are lost, games cut and start levels moved."""
+    """A short run on the arcade's games: lives are lost and games cut."""
     return load_config(
         "smoke",
         ["run.device=cpu", "learner.precision=float32", "run.steps=2400", "game.max_ticks=150",
-         "game.frame_skip=2", "game.level_curriculum=deaths", "game.start_levels=[1, 2, 9]",
+         "game.frame_skip=2", "game.start_levels=[1, 2, 9]",
          "teacher.score=20000", f"actors.count={actors}", *overrides],
     )  # fmt: skip
 
@@ -69,11 +69,11 @@ class Run:
 
     def __init__(self, trainer: Trainer) -> None:
         self.lines: list[dict[str, float]] = []
-        trainer.algorithm.on_metrics = self.lines.append
+        trainer.loop.on_metrics = self.lines.append
         trainer.run()
-        self.trainer, self.algorithm = trainer, trainer.algorithm
-        self.weights = trainer.algorithm.learner.state_dict()
-        self.replay = trainer.algorithm.replay
+        self.trainer, self.loop = trainer, trainer.loop
+        self.weights = trainer.loop.learner.state_dict()
+        self.replay = trainer.loop.replay
 
     def figures(self) -> list[dict[str, float]]:
         """The lines of metrics without those of time and of the actors."""

@@ -16,8 +16,8 @@ import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
 from hybrid_bandit import LAYOUT, random_batch
 
-from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
 from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.loop.training_loop import TrainingLoop
 from tempest_agent.agent.ranks.process_group import RankLostError, Ranks, join
 from tempest_agent.agent.replay.buffer import Batch
 from tempest_agent.agent.replicas import ALONE, Replicas
@@ -107,9 +107,9 @@ def run_of(folder: Path, replicas: Replicas, stop: bool) -> dict[str, Any]:
 def rolled_back(folder: Path, replicas: Replicas) -> dict[str, Any]:
     """What new networks are after the guard has gone back to the end of a run."""
     trainer = trainer_of(folder, replicas)
-    trainer.algorithm.guard.good_step = 2400
-    step = trainer.algorithm.guard.remedies.restore()
-    return {"step": step, "weights": view(trainer.algorithm)["weights"]}
+    trainer.loop.guard.good_step = 2400
+    step = trainer.loop.guard.remedies.restore()
+    return {"step": step, "weights": view(trainer.loop)["weights"]}
 
 
 def resumed(folder: Path, replicas: Replicas) -> dict[str, Any]:
@@ -134,30 +134,30 @@ def finish(trainer: Trainer, stop: bool) -> dict[str, Any]:
             trainer.request_stop()
 
     begin = trainer.steps
-    trainer.algorithm.on_metrics = listen
+    trainer.loop.on_metrics = listen
     result = trainer.run()
-    return {"begin": begin, "lines": lines, "result": result, **view(trainer.algorithm)}
+    return {"begin": begin, "lines": lines, "result": result, **view(trainer.loop)}
 
 
-def view(algorithm: HybridDQN) -> dict[str, Any]:
+def view(loop: TrainingLoop) -> dict[str, Any]:
     """What is compared."""
-    state = algorithm.learner.state_dict()
-    collector = algorithm.collector
+    state = loop.learner.state_dict()
+    collector = loop.collector
     return {
         "weights": {name: state[name] for name in ("online", "target", "average")},
-        "steps": algorithm.num_timesteps,
-        "updates": algorithm.learner.updates,
-        "rows": dict(algorithm.replay.arrays()),
-        "codes": np.array(algorithm.games.observe()),
-        "rates": collector.drivers.rates,
-        "free": collector.drivers.free,
-        "seed": algorithm.config.run.seed,
-        "one maximum": algorithm.replay.highest == algorithm.replicas.highest,
-        "free_scores": collector.free_scores,
+        "steps": loop.num_timesteps,
+        "updates": loop.learner.updates,
+        "rows": dict(loop.replay.arrays()),
+        "codes": np.array(loop.games.observe()),
+        "rates": collector.source.drivers.rates,
+        "free": collector.source.drivers.teacher_free,
+        "seed": loop.config.run.seed,
+        "one maximum": loop.replay.highest == loop.replicas.highest,
+        "free_scores": collector.history.teacher_free_scores,
         "schedules": {
-            "learning_rate": algorithm.learning_rate_at(algorithm.num_timesteps),
-            "expert_ratio": algorithm.expert_ratio(algorithm.num_timesteps),
-            "importance": algorithm.schedules.importance(algorithm.num_timesteps),
+            "learning_rate": loop.learning_rate(loop.num_timesteps),
+            "expert_ratio": loop.expert_ratio(loop.num_timesteps),
+            "importance": loop.curriculum.schedules.importance(loop.num_timesteps),
         },
     }
 

@@ -80,7 +80,7 @@ def test_a_warm_start_takes_the_networks_alone(tmp_path: Path) -> None:
     other = load_config(None, [*SMALL, "run.steps=1600", "learner.learning_rate=1e-4"])
     trainer = Trainer(other, tmp_path / "b", games=FakeGames(16, 0), teacher=FakeTeacher())
     trainer.start_from(path)
-    stored, learner = read_checkpoint(path)["learner"], trainer.algorithm.learner
+    stored, learner = read_checkpoint(path)["learner"], trainer.loop.learner
     for name, network in (
         ("online", learner.online),
         ("target", learner.followers.target),

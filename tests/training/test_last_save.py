@@ -138,13 +138,13 @@ def test_what_was_played_is_saved_before_the_run_ends(
     error = run.error()
     steps = 6 * 5 * 16 + (way == "full") * 5 * 16
     path = tmp_path / "checkpoints" / f"step_{steps}.pt"
-    go_on = f"; saved {path}; go on with: tempest-agent train --resume {tmp_path}"
+    go_on = f"; saved {path}; resume with: tempest-agent train --resume {tmp_path}"
     assert str(error).endswith(go_on)
     assert pytest.raises(UserError, match=WAYS[way]).matches(error)
     assert isinstance(error.__cause__, PlayFailedError)
     # The actors have been ended first.
     assert at_save == [True]
-    replay = trainer.algorithm.replay
+    replay = trainer.loop.replay
     assert trainer.steps == replay.filled * replay.num_envs == steps
     content = read_checkpoint(path)
     assert content["step"] == steps
@@ -166,7 +166,9 @@ def test_a_full_disk_is_said_after_the_first_reason(
     assert pytest.raises(UserError, match=WAYS["raises"]).matches(UserError(error))
     assert "; saving failed too (UserError: cannot write" in error
     assert "No space left on device" in error
-    assert error.endswith(f"go on with: tempest-agent train --resume {tmp_path}, from decision 400")
+    assert error.endswith(
+        f"resume with: tempest-agent train --resume {tmp_path}, from decision 400"
+    )
     # Nothing is left of the second one.
     assert {name for name in checkpoints(tmp_path) if not name.startswith(("best", "good"))} == {
         "step_400.pt",
@@ -197,11 +199,11 @@ def test_what_is_saved_already_is_not_written_again(
     written: list[dict[str, int]] = []
     run.trainer.on_checkpoint = lambda _: written.append(checkpoints(tmp_path))
     error = str(run.error())
-    assert error == f"the head is lost; go on with: tempest-agent train --resume {tmp_path}"
+    assert error == f"the head is lost; resume with: tempest-agent train --resume {tmp_path}"
     assert written == [checkpoints(tmp_path)]
     # Nor does a run that cannot go on.
     again = Failing(tmp_path / "other", monkeypatch, "ends", 0)
-    resumed = Trainer.resume(tmp_path, games=lambda _: again.trainer.algorithm.games, teacher=None)
+    resumed = Trainer.resume(tmp_path, games=lambda _: again.trainer.loop.games, teacher=None)
     with pytest.raises(PlayFailedError) as caught:
         resumed.run()
     assert str(caught.value) == error
@@ -238,7 +240,7 @@ def test_the_command_says_it_in_one_line_and_goes_on(
     assert last.startswith("tempest-agent: actor 0 was lost 2 times in a row")
     # Two rounds of 16 decisions of 16 games.
     saved = "run/checkpoints/step_512.pt"
-    assert last.endswith(f"; saved {saved}; go on with: tempest-agent train --resume run")
+    assert last.endswith(f"; saved {saved}; resume with: tempest-agent train --resume run")
     assert "fault of tempest-agent" not in result.stderr
     assert Path("checkpoints/latest.pt").read_bytes() == Path(saved).read_bytes()
     by(InlineExecutor)

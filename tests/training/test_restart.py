@@ -45,7 +45,7 @@ def killed(run: Path, at: str, monkeypatch: pytest.MonkeyPatch, **more: Any) -> 
             patch.setattr(run_start, at, die)
         try:
             session = Session.new(settings("run.steps=480"), run, 2, publishes=False, **more)
-            play: Callable[[dict[str, float]], None] | None = session._trainer.algorithm.on_metrics
+            play: Callable[[dict[str, float]], None] | None = session._trainer.loop.on_metrics
             assert play is not None
 
             def log_and_die(figures: dict[str, float]) -> None:
@@ -53,7 +53,7 @@ def killed(run: Path, at: str, monkeypatch: pytest.MonkeyPatch, **more: Any) -> 
                 if figures["steps"] == 160:
                     raise KilledError
 
-            session._trainer.algorithm.on_metrics = log_and_die
+            session._trainer.loop.on_metrics = log_and_die
             with pytest.raises(KilledError):
                 session.run()
         except KilledError:

@@ -42,7 +42,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def vanishing(session: Session, at: int, act: Callable[[], object]) -> UserError:
     """What ``session`` ends in if ``act`` is done after ``at`` decisions."""
-    log = session._trainer.algorithm.on_metrics
+    log = session._trainer.loop.on_metrics
     assert log is not None
 
     def act_and_log(figures: dict[str, float]) -> None:
@@ -50,7 +50,7 @@ def vanishing(session: Session, at: int, act: Callable[[], object]) -> UserError
             act()
         log(figures)
 
-    session._trainer.algorithm.on_metrics = act_and_log
+    session._trainer.loop.on_metrics = act_and_log
     with pytest.raises(UserError) as caught:
         session.run()
     return caught.value
@@ -91,7 +91,7 @@ def test_nothing_is_saved_where_nothing_can_be(
 def test_files_that_are_removed_alone_are_made_again(tmp_path: Path) -> None:
     run = tmp_path / "run"
     session = Session.new(settings("run.steps=480"), run, 0, publishes=False)
-    log = session._trainer.algorithm.on_metrics
+    log = session._trainer.loop.on_metrics
     assert log is not None
 
     def remove_and_log(figures: dict[str, float]) -> None:
@@ -100,7 +100,7 @@ def test_files_that_are_removed_alone_are_made_again(tmp_path: Path) -> None:
             shutil.rmtree(run / "checkpoints")
         log(figures)
 
-    session._trainer.algorithm.on_metrics = remove_and_log
+    session._trainer.loop.on_metrics = remove_and_log
     assert session.run()["steps"] == 480
     assert len(rows(run / "metrics.csv")) == 6
     assert (run / "checkpoints" / "step_480.pt").is_file()
@@ -113,7 +113,7 @@ def test_a_run_elsewhere_outlives_the_current_folder(
     gone.mkdir()
     monkeypatch.chdir(gone)
     session = Session.new(settings("run.steps=480"), tmp_path / "run", 0)
-    log = session._trainer.algorithm.on_metrics
+    log = session._trainer.loop.on_metrics
     assert log is not None
 
     def remove_and_log(figures: dict[str, float]) -> None:
@@ -121,7 +121,7 @@ def test_a_run_elsewhere_outlives_the_current_folder(
             shutil.rmtree(gone)
         log(figures)
 
-    session._trainer.algorithm.on_metrics = remove_and_log
+    session._trainer.loop.on_metrics = remove_and_log
     said: list[str] = []
     monkeypatch.setattr(training.Progress, "message", lambda _self, text: said.append(text))
     assert session.run()["steps"] == 480

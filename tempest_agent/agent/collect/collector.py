@@ -1,4 +1,4 @@
-"""Collects decisions from where they are played: into the replay, and into the accounts."""
+"""Collects decisions from their source into the replay and into the statistics."""
 
 from __future__ import annotations
 
@@ -7,36 +7,41 @@ from typing import Any
 import numpy as np
 
 from tempest_agent.agent.replay.buffer import ReplayBuffer
+from tempest_agent.agent.replicas import ALONE, Replicas
 
-from .drivers import Drivers
 from .game_history import GameHistory
 from .play_counts import PlayCounts
-from .source import Left, Played, Source
+from .source import Abandoned, Played, Source
 
 
 class Collector:
-    """The way from the games to the replay.
+    """Stores what a source plays.
 
     Args:
         source: plays.
-        replay: takes the decisions.
-        fire_and_zap: whether the buttons are those.
+        replay: stores the decisions.
+        fire_and_zap: whether the discrete action is Tempest's two buttons.
+        replicas: processes whose finished games are counted together.
     """
 
-    def __init__(self, source: Source, replay: ReplayBuffer, fire_and_zap: bool = True) -> None:
+    def __init__(
+        self,
+        source: Source,
+        replay: ReplayBuffer,
+        fire_and_zap: bool = True,
+        replicas: Replicas = ALONE,
+    ) -> None:
         self.source, self.replay = source, replay
         self.largest_reward = 0.0
         self.counts = PlayCounts(fire_and_zap)
-        self.history = GameHistory(source.drivers.free)
-        self.last: Played | None = None
-        """The last decision of every game."""
+        self.history = GameHistory(source.drivers.teacher_free, replicas)
 
-    def collect(self, expert_ratio: float, epsilon_floor: float) -> None:
-        """One decision of every game; the arguments are those of ``Source.play``."""
+    def collect(self, expert_ratio: float, epsilon_floor: float) -> Played:
+        """Play, store and count one decision of every game; arguments as in ``Source.play``."""
         played = self.source.play(expert_ratio, epsilon_floor)
         rows, step = played.rows, played.step
-        if played.left is not None:
-            self._end(played.left)
+        if played.abandoned is not None:
+            self._end(played.abandoned)
         self.replay.add(rows)
         self.largest_reward = max(self.largest_reward, float(np.abs(step.reward).max()))
         if rows.labelled.any():
@@ -49,38 +54,18 @@ class Collector:
             )
         self.counts.add(rows.driver, step)
         self.history.add(rows.driver, step)
-        self.last = played
+        return played
 
-    def interrupt(self) -> None:
-        """Leave the running games, because they are about to be begun anew from outside."""
-        self._end(self.source.leave())
+    def abandon(self) -> None:
+        """Abandon all running games; the caller is about to reset them."""
+        self._end(self.source.abandon())
 
-    def _end(self, left: Left) -> None:
-        self.replay.end_games(left.codes, left.zap_legal, left.games)
-        self.history.forget(left.games)
-
-    @property
-    def drivers(self) -> Drivers:
-        """Who drives the games."""
-        return self.source.drivers
-
-    @property
-    def free_scores(self) -> list[float]:
-        """Scores of the last finished teacher-free games, oldest first."""
-        return self.history.free_scores
-
-    @property
-    def free_score(self) -> float | None:
-        """Mean score of the last teacher-free games; None before the first has ended."""
-        return self.history.free_score
-
-    @property
-    def finished_games(self) -> int:
-        """Games finished so far."""
-        return self.history.finished
+    def _end(self, abandoned: Abandoned) -> None:
+        self.replay.end_games(abandoned.codes, abandoned.zap_legal, abandoned.games)
+        self.history.forget(abandoned.games)
 
     def read(self) -> dict[str, float]:
-        """What the drivers did since the last call, and the figures of the finished games."""
+        """Return the metrics of the decisions since the last call and of the finished games."""
         return self.counts.read() | self.history.figures() | self.source.figures()
 
     def state_dict(self) -> dict[str, Any]:
@@ -90,19 +75,9 @@ class Collector:
             "history": self.history.state_dict(),
         }
 
-    def load_state_dict(
-        self, state: dict[str, Any], steps: int = 0, with_games: bool = True
-    ) -> None:
-        """Go on from ``state_dict``; ``steps`` decisions were played until then.
-
-        Without the games they are about to be begun anew.
-        """
+    def load_state_dict(self, state: dict[str, Any], with_games: bool = True) -> None:
+        """Continue from ``state_dict``; without the games, if the caller is about to reset them."""
         self.source.load_state_dict(state, with_games)
         self.largest_reward = float(state["largest_reward"])
-        if "history" in state:
-            self.counts.load_state_dict(state["counts"])
-            self.history.load_state_dict(state["history"])
-        else:
-            # Files of earlier versions know the scores alone.
-            scores = [float(score) for score in state["free_scores"]]
-            self.history.load_scores(scores, int(state["finished_games"]), steps)
+        self.counts.load_state_dict(state["counts"])
+        self.history.load_state_dict(state["history"])

@@ -1,13 +1,12 @@
-"""Who drives which game: teacher, student, or a random action of the student's.
+"""The driver of each game: the teacher, the student, or the student's exploration.
 
 The driver is drawn for a *segment* of many decisions, never per decision, so the student meets
-the states it leads itself into.  A fixed part of the games never sees the teacher.  Random actions
-follow a ladder over the games (Horgan et al. 2018, "Distributed prioritized experience replay"):
-game i explores at ``epsilon_max * (epsilon_min / epsilon_max) ** (i / (N - 1))``, and a random
-action is held for a few decisions, because single ones cancel out.  The rate is the chance to begin
-one: held for h decisions on average, it makes the share ``p h / (p h + 1 - p)`` random.  The
-teacher-free games are the last, least curious ones, so their scores show what the student can do by
-itself.
+the states it leads itself into.  A fixed share of the games is teacher-free.  Exploration rates
+form a ladder over the games (Horgan et al. 2018, "Distributed prioritized experience replay"):
+``epsilon_max * (epsilon_min / epsilon_max) ** (i / (N - 1))`` for game i.  A random action is held
+for a few decisions, because single ones cancel out; the rate p is the probability of starting one,
+so with a mean hold of h decisions the share ``p h / (p h + 1 - p)`` is random.  The teacher-free
+games are the last ones, with the lowest rates: their scores show what the student can do alone.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION
 from tempest_agent.config import ExplorationConfig, TeacherConfig
 
 
-def free_games(num_envs: int, share: float) -> int:
-    """Number of games without a teacher: ``share`` of them, rounded up, at least one."""
+def teacher_free_games(num_envs: int, share: float) -> int:
+    """Return the number of teacher-free games: ``share`` of all, rounded up, at least one."""
     return min(num_envs, max(1, math.ceil(num_envs * share - 1e-9)))
 
 
 def ladder(num_envs: int, highest: float, lowest: float) -> NDArray[np.float64]:
-    """Exploration rates from ``highest`` to ``lowest``, evenly spaced in their logarithm."""
+    """Return exploration rates from ``highest`` to ``lowest``, evenly spaced in their logarithm."""
     if num_envs == 1:
         return np.array([lowest])
     if lowest <= 0.0:
@@ -39,15 +38,15 @@ def ladder(num_envs: int, highest: float, lowest: float) -> NDArray[np.float64]:
 
 
 class Drivers:
-    """The drivers of N games and what they are in the middle of.
+    """Draws the drivers of N games and holds their running segments and random actions.
 
     Args:
-        num_envs: games that are played together and share the ladder and the teacher-free games.
+        num_envs: games of the whole run, over which ladder and teacher-free games are spread.
         teacher: segment lengths and the teacher-free share.
-        exploration: ladder, and what a random action is like.
+        exploration: the ladder, and what a random action is like.
         seed: of all draws.
-        layout: of the actions; the arcade's buttons and knob if left out.
-        which: of these games are meant, N; all if left out.
+        layout: of the actions; Tempest's buttons and knob if left out.
+        which: the N games among them; all if left out.
     """
 
     def __init__(
@@ -63,10 +62,11 @@ class Drivers:
         self.teacher = teacher
         self.exploration = exploration
         self.random = np.random.default_rng(seed)
-        free = np.arange(num_envs) >= num_envs - free_games(num_envs, teacher.free_share)
+        without = teacher_free_games(num_envs, teacher.free_share)
+        teacher_free = np.arange(num_envs) >= num_envs - without
         rates = ladder(num_envs, exploration.epsilon_max, exploration.epsilon_min)
-        self.free, self.rates = free[which].copy(), rates[which].copy()
-        num_envs = self.free.size
+        self.teacher_free, self.rates = teacher_free[which].copy(), rates[which].copy()
+        num_envs = self.teacher_free.size
         self.is_expert = np.zeros(num_envs, np.bool_)
         self.segment_left = np.zeros(num_envs, np.int64)
         self.hold_left = np.zeros(num_envs, np.int64)
@@ -74,33 +74,35 @@ class Drivers:
         self.held_buttons = np.zeros(num_envs, np.uint8)
 
     def epsilon(self, floor: float) -> NDArray[np.float64]:
-        """Exploration rate of every game while none is below ``floor``."""
+        """Return the exploration rate of every game, at least ``floor``."""
         return np.maximum(self.rates, floor)
 
     def choose(self, expert_ratio: float, epsilon_floor: float) -> NDArray[np.uint8]:
-        """The driver of each game's next decision, ``(N,)``.
+        """Draw the driver of each game's next decision, ``(N,)``.
 
         Args:
-            expert_ratio: share of new segments that the teacher gets (in games that admit it).
+            expert_ratio: share of new segments for the teacher, in games that admit it.
             epsilon_floor: lower bound of all exploration rates.
         """
         # The same number of draws in every call keeps resumed runs in step.
-        count = self.free.size
+        count = self.teacher_free.size
         draw = self.random.random((2, count))
         lengths = self.random.integers(
             self.teacher.segment_min, self.teacher.segment_max + 1, count
         )
         new = self.segment_left <= 0
-        self.is_expert = np.where(new, (draw[0] < expert_ratio) & ~self.free, self.is_expert)
+        self.is_expert = np.where(
+            new, (draw[0] < expert_ratio) & ~self.teacher_free, self.is_expert
+        )
         self.segment_left = np.where(new, lengths, self.segment_left) - 1
         begins = (self.hold_left <= 0) & (draw[1] < self.epsilon(epsilon_floor))
         self._draw_actions(begins)
         explores = (self.hold_left > 0) & ~self.is_expert
         self.hold_left = np.where(explores, self.hold_left - 1, 0)
-        who = np.full(count, AGENT, np.uint8)
-        who[explores] = EXPLORATION
-        who[self.is_expert] = EXPERT
-        return who
+        driver = np.full(count, AGENT, np.uint8)
+        driver[explores] = EXPLORATION
+        driver[self.is_expert] = EXPERT
+        return driver
 
     def _draw_actions(self, begins: NDArray[np.bool_]) -> None:
         count = begins.size
@@ -118,7 +120,7 @@ class Drivers:
         self.hold_left = np.where(begins, holds, self.hold_left)
 
     def forget(self, games: NDArray[np.bool_]) -> None:
-        """Begin new segments in ``games`` (bool ``(N,)``) whose game is over."""
+        """End segments and held actions in ``games`` (bool ``(N,)``), which are over."""
         self.segment_left[games] = 0
         self.hold_left[games] = 0
 

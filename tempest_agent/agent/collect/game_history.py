@@ -16,43 +16,43 @@ from tempest_agent.agent.replicas import ALONE, Replicas
 
 RECENT_GAMES = 50
 WINDOWS = {"1m": 1_000_000, "5m": 5_000_000}
-"""Suffix of a figure -> frames that it looks back."""
+"""Suffix of a metric -> frames that it looks back."""
 MOST_GAMES = 500_000
-"""Games that are looked back at most, so that checkpoints stay small where games are short."""
+"""Most games kept, so that checkpoints stay small when games are short."""
 MILLION = 1e6
 
 
 class GameHistory:
-    """What is remembered about finished games.
+    """Statistics of finished games.
 
     Args:
-        free: bool ``(N,)``, the games in which the teacher never drives.
-        replicas: processes whose games are counted too, by all alike.
+        teacher_free: bool ``(N,)``, the games in which the teacher never drives.
+        replicas: processes whose games are counted too, identically on all.
 
     Attributes:
         frames: frames played so far.
         finished: games finished so far.
-        free_finished: those among them that the teacher never drove.
+        teacher_free_finished: games among them that the teacher never drove.
     """
 
-    def __init__(self, free: NDArray[np.bool_], replicas: Replicas = ALONE) -> None:
-        self._free = free
+    def __init__(self, teacher_free: NDArray[np.bool_], replicas: Replicas = ALONE) -> None:
+        self._teacher_free = teacher_free
         self.replicas = replicas
         self.frames = 0
-        self.finished = self.free_finished = 0
-        self._returns = np.zeros(free.size)
-        self._made = np.zeros((free.size, len(DRIVER_NAMES)))
+        self.finished = self.teacher_free_finished = 0
+        self._returns = np.zeros(teacher_free.size)
+        self._made = np.zeros((teacher_free.size, len(DRIVER_NAMES)))
         self._recent: list[list[float]] = []
         """Last finished games: frames at their end, return, share of each driver's decisions."""
-        self._free_games: list[list[float]] = []
+        self._teacher_free_games: list[list[float]] = []
         """Teacher-free games of the longest window: frames at their end, score, last level."""
 
-    def add(self, who: NDArray[np.uint8], step: Step) -> None:
-        """Account for a decision of every game, ``who`` ``(N,)`` being its driver."""
-        games = np.arange(who.size)
-        frames = who.size if step.ticks is None else int(step.ticks.sum())
+    def add(self, driver: NDArray[np.uint8], step: Step) -> None:
+        """Count a decision of every game by its ``driver`` ``(N,)``."""
+        games = np.arange(driver.size)
+        frames = driver.size if step.ticks is None else int(step.ticks.sum())
         self._returns += step.reward
-        self._made[games, who] += 1.0
+        self._made[games, driver] += 1.0
         finished: list[list[float]] = []
         if step.game_over.any():
             finished = [self._result(int(game), step) for game in np.flatnonzero(step.game_over)]
@@ -64,117 +64,109 @@ class GameHistory:
                 self._note(*result)
 
     def _result(self, game: int, step: Step) -> list[float]:
-        """What ``_note`` takes."""
+        """Return the arguments of ``_note``."""
         shares = self._made[game] / self._made[game].sum()
         level = 0.0 if step.level is None else float(step.level[game])
-        own = (float(self._free[game]), float(step.score[game]), level)
+        own = (float(self._teacher_free[game]), float(step.score[game]), level)
         return [*own, float(self._returns[game]), *shares.tolist()]
 
-    def _note(self, free: float, score: float, level: float, *returned: float) -> None:
-        """Count a finished game: whether it was free, its end, its return and driver's shares."""
+    def _note(self, teacher_free: float, score: float, level: float, *returned: float) -> None:
+        """Count a finished game; ``returned`` is its return and each driver's share of it."""
         self._recent.append([float(self.frames), *returned])
         del self._recent[:-RECENT_GAMES]
         self.finished += 1
-        if not free:
+        if not teacher_free:
             return
-        self.free_finished += 1
-        self._free_games.append([float(self.frames), score, level])
+        self.teacher_free_finished += 1
+        self._teacher_free_games.append([float(self.frames), score, level])
         oldest = self.frames - max(WINDOWS.values())
-        while len(self._free_games) > RECENT_GAMES and (
-            self._free_games[0][0] <= oldest or len(self._free_games) > MOST_GAMES
+        while len(self._teacher_free_games) > RECENT_GAMES and (
+            self._teacher_free_games[0][0] <= oldest or len(self._teacher_free_games) > MOST_GAMES
         ):
-            del self._free_games[0]
+            del self._teacher_free_games[0]
 
     def forget(self, games: NDArray[np.bool_]) -> None:
-        """New games begin where ``games`` (bool ``(N,)``) is set."""
+        """Drop the running games ``games`` (bool ``(N,)``); new ones take their place."""
         self._returns[games] = 0.0
         self._made[games] = 0.0
 
     @property
-    def free_scores(self) -> list[float]:
+    def teacher_free_scores(self) -> list[float]:
         """Scores of the last ``RECENT_GAMES`` teacher-free games, oldest first."""
-        return [score for _, score, _ in self._free_games[-RECENT_GAMES:]]
+        return [score for _, score, _ in self._teacher_free_games[-RECENT_GAMES:]]
 
     @property
-    def free_score(self) -> float | None:
-        """Mean of ``free_scores``; None before the first such game has ended."""
-        scores = self.free_scores
+    def teacher_free_score(self) -> float | None:
+        """Mean of ``teacher_free_scores``; None before the first such game has ended."""
+        scores = self.teacher_free_scores
         return float(np.mean(scores)) if scores else None
 
     def figures(self) -> dict[str, float]:
-        """Figures of the games that have ended so far; those of no game are left out.
+        """Return metrics of the games that have ended so far; those without a game are left out.
 
         A game counts for a driver by the share of its decisions that the driver made.
         """
-        figures = {"frames": float(self.frames), "games": float(self.finished)}
+        metrics = {"frames": float(self.frames), "games": float(self.finished)}
         if self._recent:
             recent = np.array(self._recent)
             weights = recent[:, 2:]
             for i, name in enumerate(DRIVER_NAMES):
                 if weights[:, i].sum() > 0:
                     mean = np.average(recent[:, 1], weights=weights[:, i])
-                    figures[f"return_{name}"] = float(mean)
-            _put(figures, "return_slope", least_squares_slope(recent[:, 0], recent[:, 1]), MILLION)
-        if self._free_games:
-            figures |= self._free_figures()
-        return figures
+                    metrics[f"return_{name}"] = float(mean)
+            _put(metrics, "return_slope", least_squares_slope(recent[:, 0], recent[:, 1]), MILLION)
+        if self._teacher_free_games:
+            metrics |= self._teacher_free_metrics()
+        return metrics
 
-    def _free_figures(self) -> dict[str, float]:
-        games = np.array(self._free_games)
+    def _teacher_free_metrics(self) -> dict[str, float]:
+        games = np.array(self._teacher_free_games)
         recent = games[-RECENT_GAMES:, 1]
-        figures = {
+        metrics = {
             "teacher_free_score": float(np.mean(recent)),
             "teacher_free_score_spread": float(np.std(recent)),
-            "teacher_free_games": float(self.free_finished),
+            "teacher_free_games": float(self.teacher_free_finished),
         }
         for name, width in WINDOWS.items():
             inside = games[games[:, 0] > self.frames - width]
             if len(inside):
-                figures[f"teacher_free_score_{name}"] = float(inside[:, 1].mean())
+                metrics[f"teacher_free_score_{name}"] = float(inside[:, 1].mean())
                 slope = least_squares_slope(inside[:, 0], inside[:, 1])
-                _put(figures, f"teacher_free_slope_{name}", slope, MILLION)
+                _put(metrics, f"teacher_free_slope_{name}", slope, MILLION)
         levels = games[-RECENT_GAMES:, 2]
         if levels.min() > 0:
-            figures["level_mean"], figures["level_max"] = float(levels.mean()), float(levels.max())
-        return figures
+            metrics["level_mean"], metrics["level_max"] = float(levels.mean()), float(levels.max())
+        return metrics
 
     def state_dict(self) -> dict[str, Any]:
         return {
             "frames": self.frames,
             "finished": self.finished,
-            "free_finished": self.free_finished,
+            "free_finished": self.teacher_free_finished,
             "returns": self._returns,
             "made": self._made,
             "recent": [list(game) for game in self._recent],
-            "free_games": [list(game) for game in self._free_games],
+            "free_games": [list(game) for game in self._teacher_free_games],
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         self.frames, self.finished = int(state["frames"]), int(state["finished"])
-        self.free_finished = int(state["free_finished"])
+        self.teacher_free_finished = int(state["free_finished"])
         self._returns = np.asarray(state["returns"]).astype(np.float64)
         self._made = np.asarray(state["made"]).astype(np.float64)
         self._recent = [list(game) for game in state["recent"]]
-        self._free_games = [list(game) for game in state["free_games"]]
-
-    def load_scores(self, scores: list[float], finished: int, frames: int) -> None:
-        """Go on from a file that knows only the last teacher-free scores.
-
-        Their frames and levels are unknown: they count as just played, on no level.
-        """
-        self.frames, self.finished, self.free_finished = frames, finished, len(scores)
-        self._free_games = [[float(frames), float(score), 0.0] for score in scores]
+        self._teacher_free_games = [list(game) for game in state["free_games"]]
 
 
-def _put(figures: dict[str, float], name: str, value: float | None, scale: float) -> None:
+def _put(metrics: dict[str, float], name: str, value: float | None, scale: float) -> None:
     if value is not None:
-        figures[name] = value * scale
+        metrics[name] = value * scale
 
 
 def least_squares_slope(places: ArrayLike, values: ArrayLike) -> float | None:
-    """Slope of the straight line nearest to ``values`` over ``places``, both ``(n,)``.
+    """Return the slope of the least-squares line of ``values`` over ``places``, both ``(n,)``.
 
-    None for fewer than three points, or where all lie at one place.
+    None for fewer than three points, or if all lie at one place.
     """
     x, y = np.asarray(places, np.float64), np.asarray(values, np.float64)
     if x.size < 3 or np.ptp(x) == 0:

@@ -1,4 +1,4 @@
-"""What the drivers did since the last line of metrics, counted decision by decision."""
+"""What the drivers did since the last log row, counted decision by decision."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from tempest_agent.agent.replay.buffer import AGENT, DRIVER_NAMES
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 
 NEAR_COUNTS = 4
-"""Knob counts (of 31) within which two turns of the spinner count as the same."""
+"""Knob counts (of 31) within which two spinner turns count as equal."""
 
 
 class PlayCounts:
-    """Counts of one interval: ``read`` returns its figures and begins the next one.
+    """Counts of one interval; ``read`` returns its metrics and starts the next one.
 
-    Only the student's own greedy decisions (driver ``AGENT``) say something about the student:
-    agreement, habits and deaths count nothing else.
+    Agreement, habits and deaths count the student's own greedy decisions (driver ``AGENT``) only.
 
     Args:
-        fire_and_zap: whether the buttons are those, so that habits mean something.
+        fire_and_zap: whether the discrete action is Tempest's two buttons; habits need it.
     """
 
     def __init__(self, fire_and_zap: bool = True) -> None:
@@ -31,25 +30,25 @@ class PlayCounts:
 
     def compare(
         self,
-        who: NDArray[np.uint8],
+        driver: NDArray[np.uint8],
         spin: NDArray[np.int8],
         buttons: NDArray[np.uint8],
         label_spin: NDArray[np.int8],
         label_buttons: NDArray[np.uint8],
     ) -> None:
-        """Count where the student's choice is the teacher's; all ``(N,)``."""
-        own = who == AGENT
+        """Count where the student chooses as the teacher does; all ``(N,)``."""
+        own = driver == AGENT
         near = own & (np.abs(spin.astype(np.int64) - label_spin) <= NEAR_COUNTS)
         same = own & (buttons == label_buttons)
         agreed = (own, near & same, same, near)
         self._counts["agreement"] += [np.count_nonzero(which) for which in agreed]
 
-    def add(self, who: NDArray[np.uint8], step: Step) -> None:
-        """Count a decision of every game, ``who`` ``(N,)`` being its driver."""
+    def add(self, driver: NDArray[np.uint8], step: Step) -> None:
+        """Count a decision of every game by its ``driver`` ``(N,)``."""
         counts = self._counts
-        counts["decisions"] += np.bincount(who, minlength=3)
-        counts["rewards"] += np.bincount(who, weights=step.reward, minlength=3)
-        own = who == AGENT
+        counts["decisions"] += np.bincount(driver, minlength=3)
+        counts["rewards"] += np.bincount(driver, weights=step.reward, minlength=3)
+        own = driver == AGENT
         did = (step.spin != 0, step.buttons & 1 > 0, step.buttons & 2 > 0)
         counts["habits"] += [np.count_nonzero(own & habit) for habit in did]
         if step.death_cause is not None:
@@ -58,29 +57,29 @@ class PlayCounts:
             counts["known"] += np.count_nonzero(own)
 
     def read(self) -> dict[str, float]:
-        """Figures since the last call; those of a driver that made no decision are left out."""
+        """Return the metrics since the last call; drivers without a decision are left out."""
         counts = self._counts
         decisions = counts["decisions"]
-        figures: dict[str, float] = {}
+        metrics: dict[str, float] = {}
         for i, name in enumerate(DRIVER_NAMES):
-            figures[f"share_{name}"] = float(decisions[i] / max(decisions.sum(), 1.0))
+            metrics[f"share_{name}"] = float(decisions[i] / max(decisions.sum(), 1.0))
             if decisions[i]:
-                figures[f"reward_{name}"] = float(counts["rewards"][i] / decisions[i])
+                metrics[f"reward_{name}"] = float(counts["rewards"][i] / decisions[i])
         compared, *agreed = counts["agreement"]
         if compared:
             for name, count in zip(_AGREEMENTS, agreed, strict=True):
-                figures[name] = float(count / compared)
+                metrics[name] = float(count / compared)
         if decisions[AGENT] and self.fire_and_zap:
             for name, count in zip(_HABITS, counts["habits"], strict=True):
-                figures[name] = float(count / decisions[AGENT])
+                metrics[name] = float(count / decisions[AGENT])
         if counts["known"][0]:
             rates = 1000.0 * counts["deaths"] / counts["known"][0]
-            figures["deaths"] = float(rates.sum())
+            metrics["deaths"] = float(rates.sum())
             for cause, rate in zip(DEATH_CAUSES, rates, strict=True):
-                figures[f"deaths_{cause}"] = float(rate)
+                metrics[f"deaths_{cause}"] = float(rate)
         for each in counts.values():
             each[:] = 0.0
-        return figures
+        return metrics
 
     def state_dict(self) -> dict[str, Any]:
         return {name: count.tolist() for name, count in self._counts.items()}

@@ -1,1 +1,1 @@
-"""What changes during a run: the teacher's share, schedules, start levels."""
+"""What changes during a run: schedules, the teacher's share, the teacher's score."""

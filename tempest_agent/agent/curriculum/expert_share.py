@@ -1,10 +1,10 @@
-"""How much the teacher drives: by frames, and by how well the student plays without it.
+"""The teacher's share of the segments: by frames, and by the student's teacher-free score.
 
-By frames the share falls in a line, whatever happens.  By performance that line is only an upper
-bound: the share falls as fast as the teacher-free games allow, never back, and rises by a bounded
-amount, for a bounded time, when their score falls well below its best.  (A student that has left
-its teacher's states and gets worse is known to need more of them: Ross et al. 2011, "A reduction of
-imitation learning to no-regret online learning".)
+By frames the share falls linearly.  By performance that line is an upper bound: the share falls
+with the score of the teacher-free games, never back, and rises by a bounded amount for a bounded
+time when that score drops well below its best.  (A student that has left its teacher's states and
+degrades needs more of them: Ross et al. 2011, "A reduction of imitation learning to no-regret
+online learning".)
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ FEWEST_GAMES = 20
 """Teacher-free games before their score decides anything."""
 
 BY_FRAMES, BY_PERFORMANCE, RAISED = range(3)
-"""Why the share is what it is: the numbers in the metrics."""
+"""Reasons for the present share, as numbers in the metrics."""
 
 
 class ExpertShare:
-    """The share of segments that the teacher gets.
+    """The teacher's share of the segments.
 
     With s the teacher-free score, T the teacher's and g ``expert_ratio_goal``, the share by
     performance is ``start + (floor - start) * min(1, s / (g * T))``, and the lowest such value so
-    far counts.  A rise of ``expert_ratio_rise`` begins when s is below
-    ``best - expert_ratio_drop * |best|`` and ends when s has made up for half of that or after
-    ``expert_ratio_rise_steps`` decisions.  No other begins within as many decisions after its end,
-    and s itself becomes the best if it has not recovered.
+    far counts.  A rise of ``expert_ratio_rise`` starts when s is below
+    ``best - expert_ratio_drop * |best|`` and ends when s has recovered half of that, or after
+    ``expert_ratio_rise_steps`` decisions.  The next can start as many decisions after its end; s
+    becomes the new best if it has not recovered.
 
     Args:
         teacher: the settings.
@@ -41,11 +41,11 @@ class ExpertShare:
         self.best: float | None = None
         self.raised = False
         self.turn = 0
-        """Decision at which the rise ends, or before which none begins."""
+        """Decision at which the rise ends, or before which none starts."""
         self.rises = 0
 
     def observe(self, step: int, score: float | None, games: int, teacher_score: float) -> None:
-        """Take note of the teacher-free games.
+        """Update the share by the teacher-free games.
 
         Args:
             step: decisions played so far.
@@ -78,20 +78,20 @@ class ExpertShare:
             self.turn = step + teacher.expert_ratio_rise_steps
 
     def without_rise(self, by_frames: float) -> float:
-        """The share that only falls, ``by_frames`` being its upper bound."""
+        """Return the share apart from rises; ``by_frames`` is its upper bound."""
         if self.teacher.expert_ratio_schedule == "performance":
             return min(by_frames, self.lowest)
         return by_frames
 
     def __call__(self, by_frames: float) -> float:
-        """The share now; never above ``expert_ratio_start``."""
+        """Return the present share, at most ``expert_ratio_start``."""
         share = self.without_rise(by_frames)
         if self.raised:
             share += self.teacher.expert_ratio_rise
         return min(share, self.teacher.expert_ratio_start)
 
     def reason(self, by_frames: float) -> int:
-        """``BY_FRAMES``, ``BY_PERFORMANCE`` or ``RAISED``."""
+        """Return ``BY_FRAMES``, ``BY_PERFORMANCE`` or ``RAISED``."""
         if self.raised:
             return RAISED
         return BY_PERFORMANCE if self.without_rise(by_frames) < by_frames else BY_FRAMES

@@ -1,7 +1,6 @@
 """Settings that change during a run, as functions of the decisions played since its start.
 
-They are data and travel in the checkpoint, so a resumed run goes on where it was, whatever length
-it is resumed with.
+They are data and part of the checkpoint: a resumed run keeps them, whatever its new length.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from tempest_agent.config import Config
 class Ramp:
     """``start`` until decision ``first``, then down or up to ``end`` at decision ``last``.
 
-    ``shape`` is the way there: ``linear``, ``cosine`` (half a wave), or ``constant`` (not at all).
-    Over the first ``warm_up`` decisions the value rises from 0 in addition.
+    ``shape`` is ``linear``, ``cosine`` (half a wave), or ``constant`` (``start`` throughout).
+    Over the first ``warm_up`` decisions the value is scaled up from 0 in addition.
     """
 
     start: float
@@ -34,7 +33,7 @@ class Ramp:
         return value * (step + 1) / self.warm_up if step + 1 < self.warm_up else value
 
     def at_share(self, share: float) -> float:
-        """The value at ``share`` (0 to 1) of the way in a line, whatever the decision."""
+        """Return the value at ``share`` (0 to 1) of a linear ramp, whatever the decision."""
         return self.start + (self.end - self.start) * share
 
     def _ramp(self, step: int) -> float:
@@ -50,7 +49,7 @@ class Ramp:
 
 @dataclass(frozen=True)
 class Table:
-    """Values at evenly spaced decisions from 0 to ``last``, straight lines between them."""
+    """Values at evenly spaced decisions from 0 to ``last``, linearly interpolated."""
 
     values: tuple[float, ...]
     last: int
@@ -63,9 +62,9 @@ class Table:
 
     @staticmethod
     def of(schedule: Callable[[float], float], last: int, count: int = 1001) -> Table:
-        """``schedule``, a function of the progress remaining (1 to 0), at ``count`` places.
+        """Sample ``schedule``, a function of the progress remaining (1 to 0), at ``count`` places.
 
-        As data it is in the checkpoint and needs no pickle.
+        A checkpoint can hold the table without pickle.
         """
         return Table(tuple(float(schedule(1.0 - i / (count - 1))) for i in range(count)), last)
 
@@ -77,13 +76,13 @@ class Schedules:
     learning_rate: Ramp | Table
     expert_ratio: Ramp
     epsilon: Ramp
-    """Lower bound of every game's exploration rate; the ladder takes over when it has fallen."""
+    """Lower bound of every game's exploration rate; the ladder decides below it."""
     importance: Ramp
     n_steps: Ramp
 
     @staticmethod
     def of(config: Config, rates: Table | None = None) -> Schedules:
-        """The schedules that ``config`` describes; ``rates`` are step sizes in place of its own."""
+        """Return the schedules of ``config``, with the learning rates ``rates`` if given."""
         learner, teacher = config.learner, config.teacher
         exploration, replay, run = config.exploration, config.replay, config.run
         rate = learner.learning_rate
@@ -121,12 +120,12 @@ class Schedules:
         return asdict(self)
 
     @staticmethod
-    def from_dict(data: dict[str, dict[str, Any]], config: Config) -> Schedules:
-        """What ``to_dict`` gave; schedules that an older file lacks are those of ``config``."""
-        whole = Schedules.of(config).to_dict() | data
-        rate = whole.pop("learning_rate")
+    def from_dict(data: dict[str, dict[str, Any]]) -> Schedules:
+        """Return the schedules that ``to_dict`` described."""
+        ramps = dict(data)
+        rate = ramps.pop("learning_rate")
         rates = (
             Table(tuple(rate["values"]), int(rate["last"])) if "values" in rate else Ramp(**rate)
         )
-        ramps = {name: Ramp(**values) for name, values in whole.items()}
-        return Schedules(learning_rate=rates, **ramps)
+        rest = {name: Ramp(**values) for name, values in ramps.items()}
+        return Schedules(learning_rate=rates, **rest)

@@ -1,4 +1,4 @@
-"""The teacher's mean score, which the imitation gate compares the student's with."""
+"""The teacher's mean score, the imitation gate's reference."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 
-from tempest_agent.agent.games.interface import Labeller
+from tempest_agent.agent.games.interface import Teacher
 from tempest_agent.agent.games.tempest_games import TempestGames
 from tempest_agent.config import Config
 
@@ -14,14 +14,14 @@ NO_IMITATION = "none"
 
 
 def has_to_be_measured(config: Config) -> bool:
-    """Whether the gate needs the score, and the configuration does not give it."""
+    """Return whether the gate needs the score and the configuration does not give it."""
     return config.teacher.score == 0 and config.learner.imitation != NO_IMITATION
 
 
-def measure_teacher(config: Config, teacher: Labeller) -> float:
-    """Mean score of the teacher in ``teacher.score_games`` games at the run's own settings."""
+def measure_teacher(config: Config, teacher: Teacher) -> float:
+    """Return the teacher's mean score in ``teacher.score_games`` games with the run's settings."""
     count = config.teacher.score_games
-    # Simulated in any case: the rules are the same, and nobody has to wait for it.
+    # Always simulated: the same rules, and faster than the real machine.
     game = dataclasses.replace(config.game, backend="sim")
     games = TempestGames(count, game, config.run.seed + 1)
     games.reset()

@@ -1,4 +1,4 @@
-"""Returns and lengths of finished episodes, as SB3's logger, callbacks and users expect them."""
+"""Returns and lengths of finished episodes, as SB3's logger and callbacks expect them."""
 
 from __future__ import annotations
 
@@ -14,31 +14,21 @@ from .games_vec_env import game_infos
 
 
 class Episodes:
-    """Adds up the rewards of ``num_games`` games.
-
-    Episodes that were under way at a resume are not reported: their beginning is not known.
-    """
+    """Adds up the rewards of ``num_games`` games."""
 
     def __init__(self, num_games: int) -> None:
         self._statistics = EpisodeStatistics(num_games)
-        self._known = np.ones(num_games, np.bool_)
 
-    def begin(self, games: NDArray[np.bool_] | None = None) -> None:
-        """``games`` (bool ``(N,)``, all if left out) begin anew."""
+    def reset(self, games: NDArray[np.bool_] | None = None) -> None:
+        """Reset the counts of ``games`` (bool ``(N,)``, all if left out)."""
         self._statistics.reset(games)
-        self._known[slice(None) if games is None else games] = True
-
-    def resume(self) -> None:
-        """All games go on from somewhere in their middle."""
-        self.begin()
-        self._known[:] = False
 
     def infos(self, step: Step, given: list[dict[str, Any]] | None) -> list[dict[str, Any]]:
-        """SB3's infos of a step: ``episode`` and ``TimeLimit.truncated`` where one ended.
+        """Return SB3's infos of a step: ``episode`` and ``TimeLimit.truncated`` where one ended.
 
         Args:
-            step: what a decision of every game led to.
-            given: the environments' own infos, which know better; None if they have none.
+            step: the outcome of a decision of every game.
+            given: the environments' own infos, which have both; None if there are none.
         """
         self._statistics.add(step.reward)
         over: NDArray[np.bool_] = step.game_over
@@ -47,7 +37,5 @@ class Episodes:
             if given is None:
                 cut = bool(step.truncated[game] and not step.terminated[game])
                 infos[game]["TimeLimit.truncated"] = cut
-                if self._known[game]:
-                    infos[game]["episode"] = episode
-        self._known |= over
+                infos[game]["episode"] = episode
         return infos

@@ -1,7 +1,6 @@
-"""A batch of games as a Stable-Baselines3 environment, in the box form of the action.
+"""A batch of games as a Stable-Baselines3 environment with box actions.
 
-The student itself plays the batch directly; this form is what callbacks, ``predict`` and SB3's
-``evaluate_policy`` expect to see.
+The training loop plays the batch directly; callbacks and SB3's ``evaluate_policy`` use this form.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from tempest_agent.envs.messages import shown
 
 
 def from_box(actions: NDArray[np.float32]) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
-    """Box actions ``(N, 3)`` as knob counts and buttons."""
+    """Return knob counts and buttons for box actions ``(N, 3)``."""
     spin = np.round(np.clip(actions[:, 2], -1.0, 1.0) * SPINNER_COUNTS).astype(np.int8)
     buttons = (actions[:, 0] > 0).astype(np.uint8) + np.uint8(2) * (actions[:, 1] > 0)
     return spin, buttons.astype(np.uint8)
 
 
 def game_infos(step: Step) -> list[dict[str, Any]]:
-    """``score`` of every game, and its ``level`` where that is known."""
+    """Return the ``score`` of every game, and its ``level`` if known."""
     if step.level is None:
         return [{"score": score} for score in step.score.tolist()]
     both = zip(step.score.tolist(), step.level.tolist(), strict=True)
@@ -38,7 +37,7 @@ def game_infos(step: Step) -> list[dict[str, Any]]:
 
 
 class GamesVecEnv(VecEnv):
-    """``games`` behind SB3's interface; same-step autoreset, as SB3 wants it."""
+    """``games`` behind SB3's interface, with same-step autoreset."""
 
     def __init__(self, games: Games) -> None:
         self.games = games
@@ -73,7 +72,7 @@ class GamesVecEnv(VecEnv):
         return self.games.observe().astype(np.float32) / np.float32(127.0)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: the games stay usable."""
 
     def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
         return [getattr(self, attr_name)] * len(self._indices(indices))
@@ -100,5 +99,5 @@ class GamesVecEnv(VecEnv):
 
 
 def games_of(env: VecEnv) -> Games:
-    """What is played: a batch of games itself, or the environments one by one."""
+    """Return the batch of games behind ``env``, or its environments as games."""
     return env.games if isinstance(env, GamesVecEnv) else EnvGames(env)

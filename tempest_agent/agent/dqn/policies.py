@@ -1,4 +1,4 @@
-"""The student's networks behind Stable-Baselines3's policy interface."""
+"""The networks behind Stable-Baselines3's policy interface."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from tempest_agent.errors import UserError, unknown_name
 
 
 class HybridPolicy(BasePolicy):
-    """Greedy actions of a network, as the environment takes them.
+    """Greedy actions of a network, in the environment's form.
 
     Args:
         observation_space: a ``Box``; its observations are flattened.
-        action_space: what ``action_forms`` knows.
+        action_space: one that ``action_forms`` knows.
         lr_schedule: not used; the learner has its own.
         network: whose values are maximised.
-        config: that ``network`` was made by.
+        config: of ``network``.
 
     Attributes:
-        encoder: the ``network.encoder`` that the class stands for.
-        step: decisions played until the last update.
+        encoder: the class's ``network.encoder``.
+        step: decisions played before the last update.
     """
 
     encoder: ClassVar[str] = "mlp"
@@ -60,17 +60,17 @@ class HybridPolicy(BasePolicy):
         super().__init__(observation_space, action_space)
         self.network, self.config, self.step = network, config, 0
         self.form = form_of(action_space)
-        # Tempest's int8 codes come as the features they stand for.
+        # Tempest's int8 codes arrive as the features they encode.
         self._unit = network.layout.unit if network.layout.stored == "uint8" else 1.0
 
     def save(self, path: str | pathlib.Path) -> None:
-        """Write the player to ``path``: a checkpoint that ``HybridDQN.load`` takes too.
+        """Write the player to ``path``: a checkpoint that ``HybridDQN.load`` reads too.
 
         Args:
-            path: gets ``.pt`` where it has no suffix.
+            path: gets ``.pt`` if it has no suffix.
 
         Raises:
-            UserError: it cannot be written; the file there before stays.
+            UserError: it cannot be written; the previous file stays.
         """
         about = {
             "config": to_dict(self.config),
@@ -82,7 +82,7 @@ class HybridPolicy(BasePolicy):
 
     @classmethod
     def load(cls, path: str | pathlib.Path, device: torch.device | str = "auto") -> Self:
-        """The policy of a file of ``save``, or of any checkpoint.
+        """Load the policy of a file of ``save``, or of any checkpoint.
 
         Args:
             path: with or without ``.pt``.
@@ -114,11 +114,11 @@ class HybridPolicy(BasePolicy):
         episode_start: NDArray[Any] | None = None,
         deterministic: bool = False,
     ) -> tuple[Any, tuple[NDArray[Any], ...] | None]:
-        """The best action of one observation, or of N at once.
+        """Return the best action of one observation, or of N.
 
         Returns:
             One action of the action space, or N of them: an array where an action is one, else a
-            list; and ``state`` as it came.  Greedy, whatever ``deterministic``.
+            list; and ``state``, unchanged.  Greedy, whatever ``deterministic``.
         """
         self.set_training_mode(False)
         features, is_batch = self.obs_to_tensor(observation)
@@ -128,10 +128,10 @@ class HybridPolicy(BasePolicy):
         return (actions if is_batch else actions[0]), state
 
     def _predict(self, observation: Any, deterministic: bool = False) -> Tensor:
-        """Discrete value and position in [-1, 1] of each row, ``(B, 2)``."""
+        """Return the discrete value and the position in [-1, 1] of each row, ``(B, 2)``."""
         features = observation.float().reshape(len(observation), -1) * self._unit
         heads = self.network(features)
-        # Tempest drops a zap that would do nothing, so all values may be asked for.
+        # Tempest ignores a zap that would do nothing, so all values are legal.
         legal = torch.ones(heads.values.shape[:2], dtype=torch.bool, device=heads.values.device)
         choice = choose(self.network, heads, legal)
         return torch.stack((choice.pair.float(), choice.position), dim=1)
@@ -151,7 +151,7 @@ POLICIES: dict[str, type[HybridPolicy]] = {"LaneQPolicy": LaneQPolicy, "MlpQPoli
 
 
 def policy_class(policy: Any) -> type[HybridPolicy]:
-    """The class of a policy, given by name or itself.
+    """Return the class of a policy, given by name or as the class.
 
     Raises:
         UserError: another name or thing.
@@ -169,5 +169,5 @@ def policy_class(policy: Any) -> type[HybridPolicy]:
 
 
 def policy_name(encoder: str) -> str:
-    """The name of the policy with ``encoder``."""
+    """Return the name of the policy with ``encoder``."""
     return "LaneQPolicy" if encoder == "lanes" else "MlpQPolicy"

@@ -1,6 +1,6 @@
-"""Stable-Baselines3's names for settings, put into the one configuration.
+"""Stable-Baselines3's argument names, mapped to the one configuration.
 
-What is given by name wins over the configuration, and the configuration says everything else.
+Arguments override the configuration, which supplies everything else.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
 from tempest_agent.agent.curriculum.schedules import Table
-from tempest_agent.agent.games.interface import Labeller
+from tempest_agent.agent.games.interface import Teacher
 from tempest_agent.config import Config, ConfigError, NetworkConfig, from_dict, load_config
 from tempest_agent.envs.checks import check_number, check_whole, is_whole
 from tempest_agent.envs.messages import shown
@@ -37,40 +37,40 @@ KEYS = {
     "exploration_initial_eps": ("exploration", "epsilon_start"),
     "seed": ("run", "seed"),
 }
-"""Arguments that are one setting."""
+"""Arguments that set one setting each."""
 
 EXPLORATION_FRACTION = 0.1
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    # The rest of the defaults is tuned for many arcade games side by side.
+    # The other defaults are tuned for many arcade games at once.
     "run": {"log_interval": 10_000},
     "teacher": {"name": "none"},
     "exploration": {"epsilon_max": 0.05, "epsilon_min": 0.05, "hold_max": 1},
     "replay": {"learning_starts": 1_000},
     "learner": {"target_clip": 0.0, "imitation": "none", "learning_rate_schedule": "constant"},
 }
-"""What differs from the configuration's own defaults in all that a user does not name; a whole
-configuration names everything."""
+"""Where the library's defaults differ from the configuration's; a whole configuration overrides
+them all."""
 
 Source = Config | Mapping[str, Any] | str | Path | None
 """What ``HybridDQN(config=...)`` takes."""
 
 RateSchedule = Callable[[float], float]
-"""Progress remaining, from 1 at the start of training to 0, to a step size."""
+"""Progress remaining, from 1 at the start of training to 0, to a learning rate."""
 
 
 def base_config(config: Source) -> Config:
-    """The configuration that arguments are put on top of.
+    """Return the configuration that arguments override.
 
     Args:
         config: a whole one, itself or as the name or path of a file; or a tree of some settings
-            (None is an empty one), the rest of which are the defaults of use as a library.
+            (None is an empty one), the rest of which are the library's defaults.
 
     Raises:
         UserError: an unknown setting, a bad value, or no such file.
     """
     if isinstance(config, Config):
-        # Made by hand, it may hold anything.
+        # Built by hand, it may hold anything.
         return from_dict(
             {
                 name: vars(part) if dataclasses.is_dataclass(part) else part
@@ -101,15 +101,15 @@ def with_arguments(
     num_envs: int,
     encoder: str,
 ) -> Config:
-    """``config`` with what was given by name; arguments that are None were not given.
+    """Return ``config`` with the arguments that are not None.
 
     Args:
-        config: everything that is not given.
+        config: all settings.
         source: what ``config`` was made from.
-        arguments: those of ``KEYS``, ``learning_rate`` (a table where it is a function),
-            ``exploration_final_eps`` and ``device``.
+        arguments: names of ``KEYS``, ``learning_rate`` (a table for a function),
+            ``exploration_final_eps``, ``device``.
         policy_kwargs: settings of the network; ``net_arch`` is SB3's name for ``hidden``.
-        num_envs: environments side by side.
+        num_envs: number of environments.
         encoder: of the policy.
 
     Raises:
@@ -131,7 +131,7 @@ def with_arguments(
         if isinstance(value, str) and name != "device":
             raise UserError(f"{name}={shown(value)} is text: give a number")
     if is_whole(given.get("gradient_steps")) and given["gradient_steps"] == -1:
-        # As many updates as decisions were played since the last ones.
+        # One update per decision played since the last ones.
         freq = {"train_freq": given.get("train_freq", config.learner.train_freq)}
         given["gradient_steps"] = from_dict({"learner": freq}).learner.train_freq * num_envs
     for name, (section, key) in KEYS.items():
@@ -190,12 +190,12 @@ def table_of(schedule: RateSchedule) -> Table:
 
 
 def for_steps(config: Config, steps: Any, exploration_fraction: float | None) -> Config:
-    """``config`` for a run of ``steps`` decisions.
+    """Return ``config`` for a run of ``steps`` decisions.
 
     Exploration falls over the share ``exploration_fraction`` of them, or as configured.
 
     Raises:
-        UserError: ``steps`` is no number that a run can have.
+        UserError: ``steps`` is not a possible number of decisions.
     """
     given = f"total_timesteps={shown(steps)}"
     try:
@@ -204,7 +204,7 @@ def for_steps(config: Config, steps: Any, exploration_fraction: float | None) ->
         raise UserError(f"learn({given}): give a number of decisions, such as 100_000") from error
     steps = math.ceil(steps)
     if steps <= 0:
-        # Nothing is played, as in SB3, and what is planned stays planned.
+        # As in SB3 nothing is played; the schedules stay.
         return config
     tree: dict[str, dict[str, Any]] = {"run": {"steps": steps}}
     if exploration_fraction is not None:
@@ -216,7 +216,7 @@ def for_steps(config: Config, steps: Any, exploration_fraction: float | None) ->
 
 
 def network_settings(policy_kwargs: Mapping[str, Any] | None) -> dict[str, Any]:
-    """``policy_kwargs`` as settings of the network.
+    """Return ``policy_kwargs`` as settings of the network.
 
     Raises:
         UserError: an unknown one.
@@ -260,10 +260,10 @@ def check_others(
     teacher_score: Any,
     on_metrics: Any,
 ) -> None:
-    """Check the arguments of ``HybridDQN`` that are no settings.
+    """Check the arguments of ``HybridDQN`` that are not settings.
 
     Raises:
-        UserError: one of another kind.
+        UserError: one of the wrong kind.
     """
     if tensorboard_log is not None and (
         not isinstance(tensorboard_log, str | Path) or not str(tensorboard_log)
@@ -271,14 +271,14 @@ def check_others(
         raise UserError(
             f"tensorboard_log={shown(tensorboard_log)} must be the path of a folder, or None"
         )
-    if teacher is not None and not isinstance(teacher, Labeller):
+    if teacher is not None and not isinstance(teacher, Teacher):
         raise UserError(
             f"teacher={shown(teacher)} must be an object with act(), state_dict() and "
             "load_state_dict(), or None; by name it is config={'teacher': {'name': ...}} for "
             "tempest-agent train"
         )
     if on_metrics is not None and not callable(on_metrics):
-        raise UserError(f"on_metrics={shown(on_metrics)} must be a function of a line of metrics")
+        raise UserError(f"on_metrics={shown(on_metrics)} must be a function of a log row")
     try:
         check_number("teacher_score", teacher_score)
         check_whole("stats_window_size", stats_window_size, 1, 10**9, "it counts episodes")
@@ -290,10 +290,10 @@ def check_others(
 
 
 def fraction_of(value: Any, config: Source) -> float | None:
-    """Return the share of ``learn`` over which exploration falls, None where ``config`` says it.
+    """Return the share of ``learn`` over which exploration falls; None if ``config`` gives it.
 
     Args:
-        value: the share given by name, which wins.
+        value: the argument, which overrides ``config``.
         config: as the user gave it.
 
     Raises:

@@ -72,7 +72,7 @@ class Games(Protocol):
 
 
 @runtime_checkable
-class Labeller(Protocol):
+class Teacher(Protocol):
     """A teacher: a function of the states, and of what it remembers of them."""
 
     def act(self, images: Any) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:

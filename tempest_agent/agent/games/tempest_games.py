@@ -127,10 +127,6 @@ class TempestGames:
         ram = self._batch.ram if images is None else images
         return ram["cur_wave"].astype(np.int64) + 1
 
-    def start_at(self, levels: Sequence[int]) -> None:
-        """Let new games draw one entry of ``levels`` each, with equal chances."""
-        self._batch.set_start_levels(levels)
-
     def state_dict(self) -> dict[str, Any]:
         batch = self._batch
         states = batch.snapshot() if isinstance(batch, MameBatch) else batch.clone()

@@ -124,10 +124,10 @@ class Metrics:
         }
 
     def load_state_dict(self, state: dict[str, Any], device: torch.device) -> None:
-        """Go on from ``state_dict`` with the figures on ``device``."""
+        """Continue from ``state_dict``, whose tensors may be plain floats, on ``device``."""
         self._held.clear()
         self._sums = {
-            name: (total.to(device), count) for name, (total, count) in state["sums"].items()
+            name: (_on(total, device), count) for name, (total, count) in state["sums"].items()
         }
         for kept, name in (
             (self._totals, "totals"),
@@ -135,7 +135,13 @@ class Metrics:
             (self._lowest, "lowest"),
         ):
             kept.clear()
-            kept.update({figure: value.to(device) for figure, value in state[name].items()})
+            kept.update({figure: _on(value, device) for figure, value in state[name].items()})
+
+
+def _on(value: Tensor | float, device: torch.device) -> Tensor:
+    if isinstance(value, Tensor):
+        return value.to(device)
+    return torch.tensor(value, dtype=torch.float64, device=device)
 
 
 def _of_each(values: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Whether a run fits into memory, asked before anything of it is made."""
+"""Whether a run fits into memory, checked before anything is allocated."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BYTES_PER_PARAMETER = 6 * 4
 """Online, target and averaged weights, their gradient, and both moments of Adam, in float32."""
 
 LANE_FEATURES = 16
-"""Lanes that the lanes encoder keeps channels for."""
+"""Lanes that the lanes encoder has channels for."""
 
 
 def needed_memory(config: Config) -> dict[str, int]:
-    """Bytes that a run takes at least, by what takes them, named by the setting to lower."""
+    """Return the bytes that a run needs at least, by the setting to lower."""
     replay, run = config.replay, config.run
     row_bytes = ReplayBuffer.bytes_per_row(NUM_FEATURES, replay.prioritised)
     return {
@@ -58,12 +58,12 @@ def _network_memory(config: Config, features: int, pairs: int) -> dict[str, int]
 
 
 def require_memory(config: Config) -> None:
-    """``UserError`` for a run that cannot fit, naming the setting that takes most."""
+    """Raise ``UserError`` for a run that cannot fit, naming the largest setting."""
     _require("the run", needed_memory(config))
 
 
 def require_network(config: Config, features: int, pairs: int) -> None:
-    """``UserError`` for a network, of observations of ``features`` numbers, that cannot fit."""
+    """Raise ``UserError`` for a network, of ``features`` inputs, that cannot fit."""
     _require("the network", _network_memory(config, features, pairs))
 
 

@@ -1,64 +1,64 @@
-"""What ranks send each other besides gradients: checkpoints, replays and networks."""
+"""What ranks exchange besides gradients: networks, and the counts behind a log row.
+
+The stability guard acts on log rows, so rows that are identical on all ranks keep them in step.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import logging
+import zlib
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tempest_agent.agent.collect.collector import Collector
+from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.learner.weights import PARAMETERS
-from tempest_agent.config import Config, to_dict
+from tempest_agent.agent.replicas import Replicas
 
-from .merge_states import merge, merge_arrays, own_part, split, split_arrays
+from .merge_states import merged_metrics
 
-if TYPE_CHECKING:
-    from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
-
-Arrays = dict[str, NDArray[Any]]
+log = logging.getLogger("tempest_agent")
 
 
-def collect_run(
-    algorithm: HybridDQN, config: Config, with_replay: bool
-) -> tuple[dict[str, Any], Arrays | None]:
-    """State and replay of the whole run ``config``, as one process would have them.
-
-    Only those of the first rank are complete.
-    """
-    replicas = algorithm.replicas
-    state = algorithm.state_dict()
-    rows = algorithm.replay.arrays() if with_replay else None
+def share_networks(replicas: Replicas, learner: Learner) -> None:
+    """Give every rank the networks and the optimiser of rank 0."""
     if replicas.size == 1:
-        return state, rows
-    parts = replicas.collect({"state": own_part(state), "rows": rows})
-    if parts is None:
-        return state, rows
-    state = merge(state, [part["state"] for part in parts])
-    state["config"] = to_dict(config)
-    return state, None if rows is None else merge_arrays([part["rows"] for part in parts])
-
-
-def deal_run(
-    algorithm: HybridDQN, state: dict[str, Any], replay: Arrays | None
-) -> tuple[dict[str, Any], Arrays | None]:
-    """This rank's part of the whole run's ``state`` and, as the first rank has it, ``replay``."""
-    replicas = algorithm.replicas
-    if replicas.size == 1:
-        return state, replay
-    state = split(state, replicas.rank, replicas.size, algorithm.state_dict())
-    if not replicas.gather(replay is not None)[0]:
-        return state, None
-    parts = None
-    if replay is not None:
-        parts = [split_arrays(replay, rank, replicas.size) for rank in range(replicas.size)]
-    dealt = replicas.deal(parts)
-    return state, {name: np.asarray(column) for name, column in dealt.items()}
-
-
-def share_networks(algorithm: HybridDQN) -> None:
-    """Give every rank the networks and the optimiser of the first."""
-    if algorithm.replicas.size == 1:
         return
-    state = algorithm.learner.state_dict()
-    networks = algorithm.replicas.broadcast({name: state[name] for name in PARAMETERS})
-    algorithm.learner.load_networks(networks)
+    state = learner.state_dict()
+    learner.load_networks(replicas.broadcast({name: state[name] for name in PARAMETERS}))
+
+
+def share_figures(replicas: Replicas, collector: Collector, learner: Learner) -> None:
+    """Merge what all ranks have counted since the last log row, identically on all of them."""
+    if replicas.size == 1:
+        return
+    counted = replicas.gather(
+        {
+            "counts": collector.counts.state_dict(),
+            "largest_reward": collector.largest_reward,
+            "metrics": learner.metrics.state_dict(),
+            "weights": fingerprint(learner),
+        }
+    )
+    collector.counts.load_state_dict(
+        {
+            name: np.sum([each["counts"][name] for each in counted], axis=0)
+            for name in counted[0]["counts"]
+        }
+    )
+    collector.largest_reward = max(each["largest_reward"] for each in counted)
+    merged = merged_metrics([each["metrics"] for each in counted])
+    learner.metrics.load_state_dict(merged, learner.device)
+    if len({each["weights"] for each in counted}) > 1:
+        log.warning(
+            "the ranks' weights have diverged (different hardware?); continuing with rank 0's"
+        )
+        share_networks(replicas, learner)
+
+
+def fingerprint(learner: Learner) -> int:
+    """Return a checksum of the trained weights."""
+    number = 0
+    for parameter in learner.online.parameters():
+        number = zlib.crc32(parameter.detach().cpu().contiguous().numpy().tobytes(), number)
+    return number

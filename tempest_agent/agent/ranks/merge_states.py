@@ -1,8 +1,9 @@
 """The states of several ranks as one checkpoint, and back, for any number of ranks.
 
-Game ``i`` of rank ``r`` of ``K`` is game ``i * K + r`` of the run.  A checkpoint that several ranks
-have made is that of one process with all the games, plus the entry ``ranks``: what cannot be
-merged, such as random streams, so that as many ranks go on exactly.  Others begin new streams.
+Game ``i`` of rank ``r`` of ``K`` is game ``i * K + r`` of the run.  A checkpoint of several ranks
+is that of one process with all the games, plus the entry ``ranks``: what cannot be merged, such as
+random streams, so that the same number of ranks continues exactly.  Any other number gets new
+streams.
 """
 
 from __future__ import annotations
@@ -20,28 +21,23 @@ State = dict[str, Any]
 Arrays = dict[str, NDArray[Any]]
 
 OWN = ("collector", "replay", "teacher", "random")
-"""Entries of ``HybridDQN.state_dict`` that each rank has its own of."""
+"""Entries of the loop's ``state_dict`` that differ between ranks."""
 
 STREAMS = "random"
-"""Name of the entries that are states of random generators."""
+"""Name of the entries that hold random generators."""
 
 _PLACES = ("aside_codes", "aside_zap")
 
 
 def own_part(state: Mapping[str, Any]) -> State:
-    """What differs between ranks of ``HybridDQN.state_dict()``."""
+    """Return the entries of ``state_dict(loop)`` that differ between ranks."""
     part = {name: state[name] for name in OWN}
-    # Lists, because an array as long as there are games is taken for one of games.
-    part["start_levels"] = {
-        name: value.tolist() if name != "began_on" and hasattr(value, "tolist") else value
-        for name, value in state["curriculum"]["start_levels"].items()
-    }
     part["metrics"] = pack(state["learner"]["metrics"])
     return part
 
 
 def merge(state: Mapping[str, Any], parts: Sequence[State]) -> State:
-    """The state of the whole run.
+    """Return the state of the whole run.
 
     Args:
         state: of the first rank.
@@ -62,14 +58,14 @@ def merge(state: Mapping[str, Any], parts: Sequence[State]) -> State:
 
 
 def split(state: Mapping[str, Any], rank: int, size: int, fresh: Mapping[str, Any]) -> State:
-    """The state with which a rank goes on.
+    """Return the state with which a rank continues.
 
     Args:
         state: of the whole run.
-        rank: which.
-        size: how many there are now.
-        fresh: ``HybridDQN.state_dict()`` of the rank before: gives new random streams where there
-            are none to go on with.
+        rank: its number.
+        size: number of ranks now.
+        fresh: the rank's own ``state_dict(loop)`` before: its random streams serve if ``state``
+            has none for it.
     """
     parts = state.get("ranks", ())
     games = len(state["collector"]["episode_start"])
@@ -80,13 +76,13 @@ def split(state: Mapping[str, Any], rank: int, size: int, fresh: Mapping[str, An
         return _put_back(state, strands)
     unused = own_part(fresh)
     strands = _with_streams(strands, unused)
-    # What has been counted since the last line of metrics, the first rank counts.
+    # Rank 0 keeps what has been counted since the last log row.
     strands["collector"]["counts"] = unused["collector"]["counts"]
     return _put_back(state, strands | {"metrics": unused["metrics"]})
 
 
 def merge_arrays(parts: Sequence[Arrays]) -> Arrays:
-    """The replay of the whole run from those of all ranks (``ReplayBuffer.arrays``)."""
+    """Return the replay of the whole run from those of all ranks (``ReplayBuffer.arrays``)."""
     size = len(parts)
     whole: Arrays = {}
     games = parts[0]["codes"].shape[1]
@@ -108,7 +104,7 @@ def merge_arrays(parts: Sequence[Arrays]) -> Arrays:
 
 
 def split_arrays(whole: Mapping[str, NDArray[Any]], rank: int, size: int) -> Arrays:
-    """A rank's part of the replay of the whole run."""
+    """Return a rank's part of the replay of the whole run."""
     games = whole["codes"].shape[1]
     rows = whole["aside_rows"]
     mine = rows % games % size == rank
@@ -126,7 +122,7 @@ def split_arrays(whole: Mapping[str, NDArray[Any]], rank: int, size: int) -> Arr
 
 
 def merged_metrics(states: Sequence[Mapping[str, Any]]) -> State:
-    """Running figures (``Metrics.state_dict``) of several ranks as one."""
+    """Merge the running metrics (``Metrics.state_dict``) of several ranks."""
     whole: State = {"sums": {}, "totals": {}, "highest": {}, "lowest": {}}
     ways: dict[str, Any] = {"totals": sum, "highest": max, "lowest": min}
     for state in states:
@@ -146,7 +142,7 @@ def _is_of_games(value: Any, games: int) -> bool:
 
 
 def _woven(parts: Sequence[Any], games: int) -> Any:
-    """Arrays of the games of all ranks as one; of everything else the first."""
+    """Interleave the arrays of the games; of everything else take the first."""
     first = parts[0]
     if isinstance(first, Mapping):
         return {
@@ -160,7 +156,7 @@ def _woven(parts: Sequence[Any], games: int) -> Any:
 
 
 def _strand(tree: Any, rank: int, size: int, games: int) -> Any:
-    """A rank's part of the arrays that are of all games."""
+    """Return ``tree`` with a rank's part of the arrays of all games."""
     if isinstance(tree, Mapping):
         return {
             name: value if name == STREAMS else _strand(value, rank, size, games)
@@ -170,7 +166,7 @@ def _strand(tree: Any, rank: int, size: int, games: int) -> Any:
 
 
 def _without_games(tree: Any, games: int) -> Any:
-    """All but the arrays of the games, which are in the merged state."""
+    """Return ``tree`` without the arrays of the games, which are in the merged state."""
     if isinstance(tree, Mapping):
         return {
             name: value if name == STREAMS else _without_games(value, games)
@@ -181,7 +177,7 @@ def _without_games(tree: Any, games: int) -> Any:
 
 
 def _filled(part: Any, strands: Any) -> Any:
-    """``part`` with what it has not from ``strands``."""
+    """Return ``part``, completed from ``strands``."""
     if isinstance(part, Mapping) and isinstance(strands, Mapping):
         names = dict.fromkeys((*strands, *part))
         return {
@@ -192,7 +188,7 @@ def _filled(part: Any, strands: Any) -> Any:
 
 
 def _with_streams(tree: Any, fresh: Any) -> Any:
-    """``tree`` with the random streams of ``fresh``."""
+    """Return ``tree`` with the random streams of ``fresh``."""
     if not isinstance(tree, Mapping) or not isinstance(fresh, Mapping):
         return tree
     return {
@@ -204,11 +200,10 @@ def _with_streams(tree: Any, fresh: Any) -> Any:
 
 
 def _put_back(state: Mapping[str, Any], part: Mapping[str, Any]) -> State:
-    """``state`` with the entries of ``own_part`` replaced."""
+    """Return ``state`` with the entries of ``own_part`` replaced."""
     whole = {name: value for name, value in state.items() if name != "ranks"}
     return {
         **whole,
         **{name: part[name] for name in OWN},
-        "curriculum": {**state["curriculum"], "start_levels": part["start_levels"]},
         "learner": {**state["learner"], "metrics": part["metrics"]},
     }

@@ -1,12 +1,13 @@
 """Data-parallel learning: several processes ("ranks"), each with its share of games and replay.
 
 Every rank plays ``run.num_envs / K`` games into a replay of its own and draws ``batch_size / K``
-rows of it for each update.  The gradients are added up over the ranks, weighted by rows, before
-the one clipping and the one step (Goyal et al. 2017, "Accurate, large minibatch SGD"), so the
-update is that of one large batch and all ranks hold the same weights, bit for bit.  Tensors on
-a CPU travel by gloo, those on GPUs by NCCL.
+rows of it for each update.  Gradients are summed over the ranks, weighted by rows, before the one
+clipping and the one step (Goyal et al. 2017, "Accurate, large minibatch SGD"): the update equals
+that of one large batch, and all ranks hold the same weights, bit for bit.  CPU tensors travel by
+gloo, GPU tensors by NCCL.  Everything else is sent as JSON or as a ``torch.save`` archive read
+with ``weights_only``: the object collectives of ``torch.distributed`` would unpickle it.
 
-The ranks are started by ``torchrun``, or by anything that sets the same variables: ``RANK``,
+``torchrun`` starts the ranks, or anything else that sets the same variables: ``RANK``,
 ``WORLD_SIZE``, ``LOCAL_RANK``, ``MASTER_ADDR`` and ``MASTER_PORT``.
 """
 
@@ -23,46 +24,43 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from tempest_agent.agent.checkpoints.checkpoint_files import pack
 from tempest_agent.agent.replicas import ALONE, Number, Replicas, Value
-from tempest_agent.config import Config, from_dict
 from tempest_agent.envs.messages import shown
 from tempest_agent.errors import UserError, one_line
 
 TIMEOUT = 600.0
-"""Seconds that a rank waits for the others: the first may have checkpoints to write and games to
-play meanwhile."""
+"""Seconds that a rank waits for the others: rank 0 may be writing checkpoints or playing games."""
 TIMEOUT_VARIABLE = "TEMPEST_RANK_TIMEOUT"
 
 _HEAD, _LENGTH = 512, 8
-"""Bytes of the first message of ``gather``, and those in it that tell the length of the value
-and, the last one, whether this rank was asked to stop."""
+"""Bytes of the first message of ``gather``, and of its head: the length of the value and, in the
+last byte, whether this rank was asked to stop."""
 _PIECE = 1 << 26
 _VARIABLES = ("RANK", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 _TORCHRUN = "TORCHELASTIC_RUN_ID"
-"""What ``torchrun`` sets, and nobody else."""
+"""Set by ``torchrun`` only."""
 _WATCH_SECONDS = 1.0
 
 
 class RankLostError(UserError):
-    """Another rank has ended, or does not answer."""
+    """Another rank has exited or does not answer."""
 
 
 def is_one_of_several(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether this process was started as one rank of several."""
+    """Return whether this process was started as one rank of several."""
     return environment.get("WORLD_SIZE", "1") not in ("", "1")
 
 
 def join(environment: Mapping[str, str] = os.environ) -> Replicas:
-    """Meet the other ranks that ``torchrun`` has started; alone where there are none.
+    """Join the other ranks that ``torchrun`` has started; return ``ALONE`` if there are none.
 
     Raises:
-        UserError: variables are missing or wrong, or the others did not come.
+        UserError: variables are missing or wrong, or the others did not join.
     """
     if not is_one_of_several(environment):
         return ALONE
@@ -88,8 +86,8 @@ def join(environment: Mapping[str, str] = os.environ) -> Replicas:
     except (RuntimeError, ValueError) as error:
         raise UserError(
             f"rank {rank} of {size} did not meet the others at {environment['MASTER_ADDR']}:"
-            f"{environment['MASTER_PORT']} ({one_line(error)[:200]}); look at what the other "
-            "ranks said"
+            f"{environment['MASTER_PORT']} ({one_line(error)[:200]}); see the messages of the "
+            "other ranks"
         ) from error
     atexit.register(_leave)
     return Ranks(rank, size, local)
@@ -97,9 +95,9 @@ def join(environment: Mapping[str, str] = os.environ) -> Replicas:
 
 @contextmanager
 def watching_torchrun(lost: Callable[[], None]) -> Iterator[None]:
-    """Meanwhile a thread calls ``lost`` once where the ``torchrun`` is gone that began this rank.
+    """Call ``lost`` once, from a thread, if the ``torchrun`` that started this rank dies.
 
-    It ends its ranks, but not when it is killed; they would train on by themselves.
+    It ends its ranks itself unless it is killed; they would continue without it.
     """
     if _TORCHRUN not in os.environ:
         yield
@@ -121,58 +119,6 @@ def watching_torchrun(lost: Callable[[], None]) -> Iterator[None]:
         thread.join()
 
 
-def share_of(config: Config, replicas: Replicas) -> Config:
-    """The settings of one rank: its part of games, replay and batch, and a seed of its own.
-
-    Steps, schedules and intervals stay those of the whole run.
-
-    Raises:
-        UserError: games or rows cannot be shared out evenly.
-    """
-    size = replicas.size
-    if size == 1:
-        return config
-    if config.actors.count:
-        raise UserError(
-            f"actors.count={config.actors.count} and {size} ranks: each rank plays its own games; "
-            "leave one of the two out"
-        )
-    whole = {
-        "run.num_envs": config.run.num_envs,
-        "learner.batch_size": config.learner.batch_size,
-    }
-    for name, value in whole.items():
-        if value % size:
-            fitting = (value // size + 1) * size
-            raise UserError(
-                f"{name}={value} cannot be shared out evenly to {size} ranks; set {fitting}, or "
-                "start a number of ranks that divides it"
-            )
-    share = {
-        "run": {
-            "num_envs": config.run.num_envs // size,
-            "seed": seed_of(config.run.seed, replicas.rank),
-        },
-        "learner": {"batch_size": config.learner.batch_size // size},
-        "replay": {
-            "capacity": config.replay.capacity // size,
-            # Rounded up: every rank then begins to learn when one process would.
-            "learning_starts": -(-config.replay.learning_starts // size),
-        },
-    }
-    try:
-        return from_dict(share, config)
-    except UserError as error:
-        raise UserError(f"the share of one of {size} ranks does not work: {error}") from error
-
-
-def seed_of(seed: int, rank: int) -> int:
-    """The seed of a rank: that of the run for the first, unrelated ones for the others."""
-    if rank == 0:
-        return seed
-    return int(np.random.SeedSequence(seed, spawn_key=(rank,)).generate_state(1)[0])
-
-
 class Ranks(Replicas):
     """This process as one rank of the process group.
 
@@ -187,7 +133,7 @@ class Ranks(Replicas):
         self._asked = self._stops = False
 
     def require_device(self, device: str) -> None:
-        """As in ``Replicas``; every rank of a machine needs a GPU of its own."""
+        """Require, as in ``Replicas``, a GPU for every rank of this machine."""
         count = torch.cuda.device_count() if torch.cuda.is_available() else 0
         if device != "cpu" and count and self.local >= count:
             raise UserError(
@@ -196,8 +142,8 @@ class Ranks(Replicas):
             )
 
     def gather(self, value: Value) -> list[Value]:
-        """As in ``Replicas``; a short value takes one message."""
-        data = json.dumps(value).encode()
+        """Gather as in ``Replicas``; a short value takes one message, tensors arrive as floats."""
+        data = json.dumps(value, default=float).encode()
         number = len(data).to_bytes(_LENGTH - 1, "little") + bytes([self._asked])
         head = number + data[: _HEAD - _LENGTH]
         heads = self._gather_bytes(head, _HEAD)
@@ -287,12 +233,12 @@ class Ranks(Replicas):
         try:
             yield
         except RuntimeError as error:
-            # There is nobody left to take leave of, which could take for ever.
+            # Leaving the group would wait for ranks that are gone.
             atexit.unregister(_leave)
             raise RankLostError(
-                f"rank {self.rank} of {self.size} has lost the others: one of them ended, or "
+                f"rank {self.rank} of {self.size} has lost the others: one of them exited or "
                 f"did not answer in time ({TIMEOUT_VARIABLE} seconds); see its own message, then "
-                "go on from the last checkpoint with train --resume"
+                "continue from the last checkpoint with train --resume"
             ) from error
 
 
@@ -307,7 +253,7 @@ def _from_bytes(data: bytearray) -> Any:
 
 
 def _pieces(data: bytearray) -> Iterator[Tensor]:
-    """Tensors over the memory of ``data``, each short enough for one message."""
+    """Yield tensors over the memory of ``data``, each short enough for one message."""
     for first in range(0, len(data), _PIECE):
         count = min(_PIECE, len(data) - first)
         yield torch.frombuffer(data, dtype=torch.uint8, count=count, offset=first)

@@ -29,6 +29,7 @@ from tempest_agent.agent.checkpoints.checkpoint_files import (
 from tempest_agent.agent.checkpoints.policy import export_policy, load_policy
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
 from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.loop.state import state_dict
 from tempest_agent.config import Config, load_config, to_dict
 from tempest_agent.errors import UserError
 from tempest_agent.training.trainer import Trainer
@@ -85,13 +86,13 @@ def test_half_a_run_twice_is_the_whole_run(tmp_path: Path, overrides: tuple[str,
         return on_metrics
 
     first = fresh(config, tmp_path / "parts")
-    first.algorithm.on_metrics = until_half(first)
+    first.loop.on_metrics = until_half(first)
     assert first.run()["steps"] == 1200
     second = resumed(tmp_path / "parts", on_metrics=lines["parts"].append)
     assert second.steps == 1200
     second.run()
-    assert_same(whole.algorithm.state_dict(), second.algorithm.state_dict())
-    assert_same(whole.algorithm.replay.arrays(), second.algorithm.replay.arrays())
+    assert_same(state_dict(whole.loop), state_dict(second.loop))
+    assert_same(whole.loop.replay.arrays(), second.loop.replay.arrays())
     for a, b in zip(lines["whole"], lines["parts"], strict=True):
         for name in ("steps", "epsilon", "expert_ratio", "learning_rate", "importance", "updates"):
             assert a[name] == b[name]
@@ -117,16 +118,16 @@ def test_resuming_from_the_middle_of_a_run_is_exact_too(tmp_path: Path) -> None:
     whole.run()
     assert [p.name for p, _ in saved] == [f"replay_{n}.npz" for n in (1600, 3200, 4800)]
     saved[1][0].write_bytes(saved[1][1])
-    state = whole.algorithm.state_dict()
+    state = state_dict(whole.loop)
     again = resumed(tmp_path / "checkpoints" / "step_3200.pt")
     again.run()
-    assert_same(state, again.algorithm.state_dict())
+    assert_same(state, state_dict(again.loop))
 
 
 def test_schedules_of_a_longer_resumed_run_are_the_stored_ones(tmp_path: Path) -> None:
     fresh(small("run.steps=1600"), tmp_path).run()
     longer = resumed(tmp_path, steps=3200)
-    assert longer.algorithm.curriculum.schedules.learning_rate.last == 1600
+    assert longer.loop.curriculum.schedules.learning_rate.last == 1600
     assert longer.run()["steps"] == 3200
 
 
@@ -138,21 +139,21 @@ def test_without_its_replay_a_run_refills_before_it_learns(
         file.unlink()
     trainer = resumed(tmp_path, steps=1600 + 960)
     assert "filling it with 320 new decisions before the next update" in caplog.text
-    weights = trainer.algorithm.learner.state_dict()["online"]
+    weights = trainer.loop.learner.state_dict()["online"]
     before = {name: tensor.clone() for name, tensor in weights.items()}
     trainer.config = small(f"run.steps={1600 + 304}")
     trainer.run()
-    assert trainer.algorithm.learner.updates == result["updates"]
-    assert_same(before, trainer.algorithm.learner.state_dict()["online"])
+    assert trainer.loop.learner.updates == result["updates"]
+    assert_same(before, trainer.loop.learner.state_dict()["online"])
     trainer.config = small(f"run.steps={1600 + 960}")
     trainer.run()
-    assert trainer.algorithm.learner.updates > result["updates"]
+    assert trainer.loop.learner.updates > result["updates"]
 
 
 def test_every_file_we_write_is_plain(tmp_path: Path) -> None:
     config = small("run.steps=1600")
     trainer = fresh(config, tmp_path)
-    trainer.algorithm.teacher_score = np.float64(3.0)
+    trainer.loop.teacher_score = np.float64(3.0)
     trainer.run()
     files = list((tmp_path / "checkpoints").glob("*.pt"))
     assert {f.name for f in files} == {"step_1600.pt", "best.pt", "good.pt"}
@@ -426,7 +427,7 @@ def test_a_checkpoint_of_the_first_version_goes_on_and_plays(tmp_path: Path) -> 
     whole = fresh(config, tmp_path / "whole")
     whole.run()
     half = fresh(small("run.steps=3200"), tmp_path / "half")
-    half.algorithm.on_metrics = lambda line: line["steps"] == 1600 and half.request_stop()
+    half.loop.on_metrics = lambda line: line["steps"] == 1600 and half.request_stop()
     half.run()
     path = newest_checkpoint(tmp_path / "half" / "checkpoints")
     content = torch.load(path, weights_only=True)
@@ -443,7 +444,7 @@ def test_a_checkpoint_of_the_first_version_goes_on_and_plays(tmp_path: Path) -> 
     again = resumed(path)
     assert again.config == config
     again.run()
-    assert_same(whole.algorithm.state_dict(), again.algorithm.state_dict())
+    assert_same(state_dict(whole.loop), state_dict(again.loop))
 
 
 def test_a_run_of_a_gpu_goes_on_without_one(
@@ -455,7 +456,7 @@ def test_a_run_of_a_gpu_goes_on_without_one(
     content["config"]["run"]["device"] = "cuda"
     torch.save(content, path)
     trainer = resumed(path, steps=800)
-    assert trainer.algorithm.device.type == "cpu"
+    assert trainer.loop.device.type == "cpu"
     assert "no GPU" not in caplog.text
     assert "going on on the CPU" in caplog.text
     assert trainer.run()["steps"] == 800

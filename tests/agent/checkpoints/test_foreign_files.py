@@ -445,7 +445,7 @@ def test_a_replay_of_another_shape_changes_nothing(tmp_path: Path, content: dict
     config = load_config(None, [*SMALL, "run.steps=400"])
     trainer = Trainer(config, tmp_path, games=FakeGames(16, 0), teacher=FakeTeacher())
     path = Path(trainer.run()["checkpoint"])
-    rows = trainer.algorithm.replay.arrays()
+    rows = trainer.loop.replay.arrays()
     stamp = torch.load(path, weights_only=True)["snapshot"]["stamp"]
     for name in rows:
         wrongs = (rows[name][:-1], rows[name].astype(np.complex64), rows[name][..., None])

@@ -10,8 +10,8 @@ from fake_games import FakeGames, FakeTeacher
 from numpy.typing import NDArray
 
 from tempest_agent.agent.collect.collector import Collector
-from tempest_agent.agent.collect.drivers import Drivers, free_games, ladder
-from tempest_agent.agent.collect.source import GamesInPlay
+from tempest_agent.agent.collect.drivers import Drivers, ladder, teacher_free_games
+from tempest_agent.agent.collect.local_source import LocalSource
 from tempest_agent.agent.replay.buffer import AGENT, EXPERT, EXPLORATION, ReplayBuffer
 from tempest_agent.config import ExplorationConfig, TeacherConfig
 
@@ -36,27 +36,27 @@ def test_the_ladder_goes_from_curious_to_greedy() -> None:
 
 @pytest.mark.parametrize(("games", "free"), [(1, 1), (2, 1), (8, 1), (9, 2), (128, 16)])
 def test_one_game_in_eight_is_free(games: int, free: int) -> None:
-    assert free_games(games, 0.125) == free
+    assert teacher_free_games(games, 0.125) == free
 
 
 def test_the_teacher_never_drives_the_free_games() -> None:
     these = drivers(segment_min=1, segment_max=5)
     who = run(these, 300, ratio=1.0)
-    assert these.free.sum() == GAMES // 8
-    assert not (who[:, these.free] == EXPERT).any()
-    assert (who[:, ~these.free] == EXPERT).all()
+    assert these.teacher_free.sum() == GAMES // 8
+    assert not (who[:, these.teacher_free] == EXPERT).any()
+    assert (who[:, ~these.teacher_free] == EXPERT).all()
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.3, 0.9])
 def test_the_teachers_share_is_the_asked_one(ratio: float) -> None:
     these = drivers(segment_min=5, segment_max=15, epsilon_max=0.0, epsilon_min=0.0)
-    who = run(these, 3000, ratio)[:, ~these.free]
+    who = run(these, 3000, ratio)[:, ~these.teacher_free]
     assert np.mean(who == EXPERT) == pytest.approx(ratio, abs=0.04)
 
 
 def test_the_driver_stays_for_a_whole_segment() -> None:
     these = drivers(segment_min=20, segment_max=40, epsilon_max=0.0, epsilon_min=0.0)
-    who = run(these, 2000, 0.5)[:, ~these.free]
+    who = run(these, 2000, 0.5)[:, ~these.teacher_free]
     for column in who.T:
         changes = np.flatnonzero(np.diff((column == EXPERT).astype(int)))
         assert np.diff(changes).min() >= 20
@@ -103,7 +103,7 @@ def collector(teacher: bool = True, **settings: Any) -> Collector:
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         return np.full(GAMES, 7, np.int8), np.full(GAMES, 3, np.uint8)
 
-    source = GamesInPlay(games, act, FakeTeacher() if teacher else None, drivers(**settings))
+    source = LocalSource(games, act, FakeTeacher() if teacher else None, drivers(**settings))
     return Collector(source, replay)
 
 
@@ -157,7 +157,7 @@ def test_without_a_teacher_nothing_is_labelled_and_nobody_else_drives() -> None:
 
 def test_only_finished_teacher_free_games_count_as_the_students_score() -> None:
     play = collector()
-    assert play.free_score is None
+    assert play.history.teacher_free_score is None
     expected: list[int] = []
     for _ in range(60):
         step_scores: list[NDArray[np.int64]] = []
@@ -165,15 +165,15 @@ def test_only_finished_teacher_free_games_count_as_the_students_score() -> None:
 
         def spy(spin: Any, buttons: Any, original: Any = original, out: Any = step_scores) -> Any:
             step = original(spin, buttons)
-            out.append(step.score[step.game_over & play.drivers.free])
+            out.append(step.score[step.game_over & play.source.drivers.teacher_free])
             return step
 
         play.source.games.step = spy  # type: ignore[method-assign]
         play.collect(0.9, 0.0)
         play.source.games.step = original  # type: ignore[method-assign]
         expected += step_scores[0].tolist()
-    assert play.free_scores == expected[-50:]
-    assert play.free_score == pytest.approx(np.mean(expected[-50:]))
+    assert play.history.teacher_free_scores == expected[-50:]
+    assert play.history.teacher_free_score == pytest.approx(np.mean(expected[-50:]))
 
 
 def test_episode_starts_are_flagged() -> None:

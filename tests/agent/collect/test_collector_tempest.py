@@ -131,20 +131,20 @@ SHORT_GAMES = ("run.steps=2400", "game.max_ticks=150", "game.frame_skip=2")
 def test_a_run_on_the_arcades_games_resumes_exactly(tmp_path: Path) -> None:
     whole = Trainer(small(*SHORT_GAMES), tmp_path / "whole")
     whole.run()
-    flags = whole.algorithm.replay.flags
+    flags = whole.loop.replay.flags
     assert (flags & TERMINATED).any()
     assert (flags & TRUNCATED).any()
-    assert whole.algorithm.replay.aside
+    assert whole.loop.replay.aside
 
     first = Trainer(small(*SHORT_GAMES), tmp_path / "parts")
-    first.algorithm.on_metrics = lambda _: first.request_stop()
+    first.loop.on_metrics = lambda _: first.request_stop()
     assert first.run()["steps"] == 1008
     second = Trainer.resume(tmp_path / "parts")
     second.run()
-    one, two = (t.algorithm.learner.online.state_dict() for t in (whole, second))
+    one, two = (t.loop.learner.online.state_dict() for t in (whole, second))
     for name, value in one.items():
         assert torch.equal(value, two[name]), name
-    np.testing.assert_array_equal(whole.algorithm.replay.codes, second.algorithm.replay.codes)
+    np.testing.assert_array_equal(whole.loop.replay.codes, second.loop.replay.codes)
 
 
 def test_the_teachers_score_is_measured_when_none_is_given(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_the_teachers_score_is_measured_when_none_is_given(tmp_path: Path) -> No
     )
     trainer = Trainer(config, tmp_path)
     trainer.run()
-    assert trainer.algorithm.teacher_score > 5_000
+    assert trainer.loop.teacher_score > 5_000
 
 
 def test_a_policy_plays_by_codes(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tempest_agent.actors.remote_games import RemoteGames
 from tempest_agent.agent.collect import throughput as rates_module
 from tempest_agent.agent.collect.game_history import GameHistory, least_squares_slope
 from tempest_agent.agent.collect.play_counts import PlayCounts
-from tempest_agent.agent.collect.throughput import Rates
+from tempest_agent.agent.collect.throughput import Throughput
 from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.games.tempest_games import TempestGames
 from tempest_agent.agent.learner.learner import Learner
@@ -58,7 +58,7 @@ def test_what_is_logged_is_what_is_documented(tmp_path: Path) -> None:
     config = load_config(
         "smoke",
         ["run.device=cpu", "learner.precision=float32", "run.steps=4000", "run.save_replay=false",
-         "game.max_ticks=150", "game.frame_skip=2", "game.level_curriculum=unlock"],
+         "game.max_ticks=150", "game.frame_skip=2"],
     )  # fmt: skip
     lines: list[dict[str, float]] = []
     Trainer(config, tmp_path, on_metrics=lines.append).run()
@@ -184,7 +184,7 @@ def test_the_last_fifty_games_count_and_old_ones_are_forgotten() -> None:
     history = GameHistory(np.array([True]))
     for number in range(200):
         finish(history, number, 200_000)
-    assert history.free_scores == list(range(150, 200))
+    assert history.teacher_free_scores == list(range(150, 200))
     assert len(history.state_dict()["free_games"]) == 50
     # Five games a million frames, the one at the edge not included.
     assert history.figures()["teacher_free_score_1m"] == pytest.approx(np.mean(range(195, 200)))
@@ -193,16 +193,6 @@ def test_the_last_fifty_games_count_and_old_ones_are_forgotten() -> None:
     for each in (history, other):
         finish(each, 1000, 300_000)
     assert other.figures() == history.figures()
-
-
-def test_files_of_earlier_versions_know_only_scores() -> None:
-    history = GameHistory(np.array([True]))
-    history.load_scores([10, 30], finished=7, frames=500)
-    figures = history.figures()
-    assert (history.free_score, history.finished) == (20.0, 7)
-    assert figures["frames"] == 500
-    assert "level_mean" not in figures
-    assert "teacher_free_slope_1m" not in figures
 
 
 def test_slopes() -> None:
@@ -336,7 +326,7 @@ def test_running_figures_travel_in_the_checkpoint() -> None:
 def test_speeds_are_those_since_the_line_before(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(rates_module, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-    rates = Rates(batch_size=32)
+    rates = Throughput(batch_size=32)
     rates.restart(1000, 1500, 10)
     now[0] = 104.0
     assert rates.read(1400, 2300, 30) == {

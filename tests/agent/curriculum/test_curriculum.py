@@ -1,8 +1,7 @@
-"""The teacher's share, schedules by phase, and start levels; all of it resumes exactly."""
+"""The teacher's share and schedules by phase; both resume exactly."""
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import torch
 from fake_games import SMALL, FakeGames, FakeTeacher
 from replay_rows import FEATURES, make_rows
 
+from tempest_agent.agent.collect.game_history import GameHistory
 from tempest_agent.agent.curriculum.curriculum import Curriculum
 from tempest_agent.agent.curriculum.expert_share import (
     BY_FRAMES,
@@ -19,13 +19,10 @@ from tempest_agent.agent.curriculum.expert_share import (
     RAISED,
     ExpertShare,
 )
-from tempest_agent.agent.curriculum.start_levels import DRAWS, StartLevels
-from tempest_agent.agent.games.interface import Step
-from tempest_agent.agent.games.tempest_games import TempestGames
-from tempest_agent.agent.replay.buffer import AGENT, EXPERT, ReplayBuffer
+from tempest_agent.agent.curriculum.schedules import Schedules
+from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replay.device_buffer import DeviceReplay
-from tempest_agent.config import ConfigError, GameConfig, TeacherConfig, load_config
-from tempest_agent.errors import UserError
+from tempest_agent.config import ConfigError, TeacherConfig, load_config
 from tempest_agent.training.trainer import Trainer
 
 # --- the teacher's share ------------------------------------------------------------------------
@@ -132,7 +129,8 @@ def test_a_rise_never_exceeds_the_share_at_the_start() -> None:
 
 
 def curriculum(*overrides: str) -> Curriculum:
-    return Curriculum(load_config(None, overrides), np.array([False, True]))
+    config = load_config(None, overrides)
+    return Curriculum(config, Schedules.of(config))
 
 
 def test_n_steps_and_epsilon_go_by_their_own_decisions() -> None:
@@ -180,15 +178,10 @@ def test_schedules_that_go_by_the_teachers_share() -> None:
         "teacher.expert_ratio_steps=1000",
     )  # fmt: skip
 
-    class Nothing:
-        last = None
-
-        class history:  # noqa: N801
-            free_score, free_finished = None, 0
-
+    history = GameHistory(np.array([False, True]))
     rows = []
     for step in range(0, 2001, 250):
-        these.observe(step, Nothing(), 1.0)  # type: ignore[arg-type]
+        these.observe(step, history, 1.0)
         rows.append((these.progress(step), these.epsilon(step), these.n_steps(step),
                      these.learning_rate(step)))  # fmt: skip
     np.testing.assert_allclose(
@@ -203,115 +196,9 @@ def test_schedules_that_go_by_the_teachers_share() -> None:
     assert again.learning_rate(1500) == these.learning_rate(1500)
 
 
-# --- start levels -------------------------------------------------------------------------------
-
-
-class Levels:
-    """Games that only say on which levels they are."""
-
-    def __init__(self, levels: list[int]) -> None:
-        self.now = np.array(levels)
-        self.entries: list[int] = []
-
-    def levels(self) -> Any:
-        return self.now
-
-    def start_at(self, levels: Any) -> None:
-        self.entries = list(levels)
-
-
-def step_of(
-    level: list[int], over: list[int] | None = None, cause: list[int] | None = None
-) -> Step:
-    games = len(level)
-    no = np.zeros(games, np.bool_)
-    return Step(
-        np.zeros(games, np.float32), no, no, np.array(over or [0] * games, np.bool_),
-        np.zeros(games, np.int64), np.zeros(games, np.int8), np.zeros(games, np.uint8),
-        np.zeros((games, 1), np.int8), no, level=np.array(level),
-        death_cause=np.array(cause or [-1] * games, np.int8),
-    )  # fmt: skip
-
-
-WHO = np.array([AGENT, AGENT], np.uint8)
-
-
-def test_levels_are_unlocked_when_teacher_free_games_reach_them() -> None:
-    game = GameConfig(
-        start_levels=(1, 1, 9, 5), level_curriculum="unlock", unlock_games=4, unlock_share=0.5
-    )
-    these, games = StartLevels(game, np.array([False, True])), Levels([1, 1])
-    these.apply(games)  # type: ignore[arg-type]
-    assert games.entries == [1, 1]
-    # Only the second game is free of the teacher; level 5 is next.
-    for number, level in enumerate([5, 4, 4, 2, 6]):
-        assert games.entries == [1, 1], number
-        these.observe(WHO, step_of([20, level], [1, 1]))
-    # The last four reached 4, 4, 2, 6: one of them is not half.
-    assert games.entries == [1, 1]
-    games.now = np.array([1, 5])
-    these.observe(WHO, step_of([1, 5], [0, 1]))
-    assert games.entries == [1, 1, 5]
-    assert these.figures() == {"start_level_mean": pytest.approx(7 / 3), "start_level_max": 5.0}
-    # From now on games that began on level 5 decide.
-    games.now = np.array([1, 1])
-    these.observe(WHO, step_of([1, 9], [0, 1]))
-    for _ in range(9):
-        these.observe(WHO, step_of([1, 30], [0, 1]))
-    assert games.entries == [1, 1, 5]
-    other = StartLevels(game, np.array([False, True]))
-    other.load_state_dict(these.state_dict())
-    other.apply(games)  # type: ignore[arg-type]
-    for each in (these, other):
-        games.now = np.array([1, 5])
-        for _ in range(4):
-            each.observe(WHO, step_of([1, 9], [0, 1]))
-        assert each.entries() == [1, 1, 9, 5]
-
-
-def test_games_begin_where_lives_are_lost() -> None:
-    game = GameConfig(start_levels=(1, 1, 1, 9), level_curriculum="deaths")
-    these, games = StartLevels(game, np.array([False, True])), Levels([1, 1])
-    these.apply(games)  # type: ignore[arg-type]
-    # Nothing is known: half by the list (3 to 1), half evenly.
-    assert Counter(games.entries) == {1: DRAWS * 5 // 8, 9: DRAWS * 3 // 8}
-    who = np.array([AGENT, EXPERT], np.uint8)
-    for _ in range(5000):
-        these.observe(who, step_of([8, 30]))  # The teacher's game says nothing.
-    for _ in range(999):
-        these.observe(who, step_of([30, 8]))
-    for _ in range(8):
-        these.observe(who, step_of([12, 3], [1, 0], [2, 4]))
-    deaths, decisions = 8 + 1, 1007 + 1000
-    there, here = deaths / decisions, 1 / (5000 + 1000)
-    expected = 64 * (0.5 * 0.25 + 0.5 * there / (there + here))
-    assert Counter(games.entries)[9] == pytest.approx(expected, abs=1.0)
-    assert len(games.entries) == DRAWS
-
-
-def test_games_without_levels_are_refused() -> None:
-    config = load_config(None, [*SMALL, "game.level_curriculum=unlock"])
-    with pytest.raises(UserError, match="FakeGames has none"):
-        Trainer(config, Path(), games=FakeGames(16, 0))
-
-
-def test_new_games_begin_on_the_levels_they_are_given() -> None:
-    games = TempestGames(32, GameConfig(start_levels=(1, 9, 17)), 0)
-    games.start_at([5])
-    games.reset()
-    assert set(games.levels()) == {5}
-    games.start_at([9, 9, 9, 33])
-    games.reset()
-    counts = Counter(games.levels().tolist())
-    assert set(counts) == {9, 33}
-    assert counts[9] > counts[33]
-
-
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        (["game.level_curriculum=unlock", "game.start_levels=[3, 3]"], "needs several levels"),
-        (["game.level_curriculum=deaths", "game.backend=mame"], "simulator alone"),
         (["exploration.epsilon_floor=0.6", "exploration.epsilon_start=0.5"], "lower the first"),
         (["learner.n_steps_end=90", "replay.capacity=10240"], "n_steps=90"),
         (["teacher.expert_ratio_schedule=performace"], "did you mean 'performance'"),
@@ -327,8 +214,8 @@ def test_mistakes_are_named(overrides: list[str], words: str) -> None:
 
 def same_weights(one: Trainer, other: Trainer) -> bool:
     pairs = zip(
-        one.algorithm.learner.online.parameters(),
-        other.algorithm.learner.online.parameters(),
+        one.loop.learner.online.parameters(),
+        other.loop.learner.online.parameters(),
         strict=True,
     )
     return all(torch.equal(a, b) for a, b in pairs)
@@ -355,7 +242,7 @@ def test_share_and_phases_resume_exactly(tmp_path: Path) -> None:
         if line["steps"] == 2000:
             first.request_stop()
 
-    first.algorithm.on_metrics = until_half
+    first.loop.on_metrics = until_half
     first.run()
     second = Trainer.resume(
         tmp_path / "parts", games=lambda _: FakeGames(16, 0), teacher=FakeTeacher(),
@@ -363,8 +250,8 @@ def test_share_and_phases_resume_exactly(tmp_path: Path) -> None:
     )  # fmt: skip
     second.run()
     assert same_weights(whole, second)
-    share = whole.algorithm.curriculum.share
-    assert share.state_dict() == second.algorithm.curriculum.share.state_dict()
+    share = whole.loop.curriculum.share
+    assert share.state_dict() == second.loop.curriculum.share.state_dict()
     assert share.rises > 0
     assert share.lowest < 0.9
     for one, other in zip(lines["whole"], lines["parts"], strict=True):
@@ -374,48 +261,3 @@ def test_share_and_phases_resume_exactly(tmp_path: Path) -> None:
     assert len({line["n_steps"] for line in lines["whole"]}) > 1
     reasons = {line["expert_ratio_reason"] for line in lines["whole"]}
     assert BY_PERFORMANCE in reasons
-
-
-@pytest.mark.parametrize("kind", ["unlock", "deaths"])
-def test_start_levels_resume_exactly(tmp_path: Path, kind: str) -> None:
-    config = load_config(
-        "smoke",
-        ["run.device=cpu", "learner.precision=float32", "run.steps=2400", "game.max_ticks=150",
-         "game.frame_skip=2", f"game.level_curriculum={kind}", "game.start_levels=[1, 2, 9]",
-         "game.unlock_games=1", "game.unlock_share=0.01"],
-    )  # fmt: skip
-    whole = Trainer(config, tmp_path / "whole")
-    whole.run()
-    first = Trainer(config, tmp_path / "parts")
-    first.algorithm.on_metrics = lambda _: first.request_stop()
-    assert first.run()["steps"] == 1008
-    second = Trainer.resume(tmp_path / "parts")
-    second.run()
-    assert same_weights(whole, second)
-    one, two = (t.algorithm.curriculum.start_levels for t in (whole, second))
-    assert one.entries() == two.entries()
-    np.testing.assert_array_equal(
-        whole.algorithm.games.levels(),  # type: ignore[attr-defined]
-        second.algorithm.games.levels(),  # type: ignore[attr-defined]
-    )
-
-
-def test_a_file_without_a_curriculum_goes_on_with_a_new_one(tmp_path: Path) -> None:
-    config = load_config(None, [*SMALL, "run.steps=800"])
-    whole = Trainer(config, tmp_path / "whole", games=FakeGames(16, 0), teacher=FakeTeacher())
-    whole.run()
-    half = Trainer(config, tmp_path / "half", games=FakeGames(16, 0), teacher=FakeTeacher())
-    half.algorithm.on_metrics = lambda _: half.request_stop()
-    path = Path(half.run()["checkpoint"])
-    content = torch.load(path, weights_only=True)
-    history = content["collector"].pop("history")
-    scores = [score for _, score, _ in history["free_games"][-50:]]
-    content["collector"] |= {"free_scores": scores, "finished_games": history["finished"]}
-    del content["curriculum"], content["schedules"]["n_steps"], content["collector"]["counts"]
-    del content["learner"]["metrics"], content["learner"]["target_age"]
-    del content["config"]["run"]["phases"]
-    torch.save(content, path)
-    again = Trainer.resume(path, games=lambda _: FakeGames(16, 0), teacher=FakeTeacher())
-    assert again.algorithm.collector.finished_games == history["finished"]
-    again.run()
-    assert same_weights(whole, again)

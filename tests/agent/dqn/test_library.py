@@ -112,20 +112,24 @@ def test_a_loaded_model_goes_on_with_its_schedules(tmp_path: Path) -> None:
     agent.save(tmp_path / "model")
     agent.save_replay_buffer(tmp_path / "rows.npz")
     loaded = HybridDQN.load(tmp_path / "model", env=environments())
-    assert loaded.schedules == agent.schedules
-    assert loaded.schedules.learning_rate(400) == pytest.approx(falling(0.5), rel=1e-5)
+    assert loaded.loop.curriculum.schedules == agent.loop.curriculum.schedules
+    assert loaded.loop.curriculum.schedules.learning_rate(400) == pytest.approx(
+        falling(0.5), rel=1e-5
+    )
     loaded.load_replay_buffer(tmp_path / "rows.npz")
-    assert len(loaded.replay) == len(agent.replay)
+    assert len(loaded.loop.replay) == len(agent.loop.replay)
     before = weights(loaded)
     loaded.learn(80, reset_num_timesteps=False)
     assert loaded.num_timesteps == 880
-    assert loaded.schedules == agent.schedules
+    assert loaded.loop.curriculum.schedules == agent.loop.curriculum.schedules
     group = loaded.learner.optimizer.param_groups[0]
     assert group["lr"] == pytest.approx(falling(0.0), rel=1e-9)
     assert loaded.exploration_rate == pytest.approx(0.05)
     assert not torch.equal(before, weights(loaded))
     loaded.learn(80)
-    assert loaded.schedules.learning_rate(40) == pytest.approx(falling(0.5), rel=1e-5)
+    assert loaded.loop.curriculum.schedules.learning_rate(40) == pytest.approx(
+        falling(0.5), rel=1e-5
+    )
 
 
 def test_without_the_replay_it_fills_up_first(tmp_path: Path) -> None:
@@ -159,7 +163,7 @@ def test_weights_that_are_put_in_meet_no_old_moments() -> None:
         online = source.get_parameters()["online"]
         agent.set_parameters({"online": online}, exact_match=False)
         assert not agent.learner.optimizer.state_dict()["state"]
-    batch = used.replay.sample(128)
+    batch = used.loop.replay.sample(128)
     for agent in (used, fresh):
         # Followers move by the number of updates; the weights themselves do not depend on it.
         agent.learner.update(batch, 1e-3, 0.0)
@@ -175,7 +179,7 @@ def test_all_parameters_carry_over_with_their_moments(tmp_path: Path) -> None:
     source.save(tmp_path / "model")
     other = model(seed=10)
     other.set_parameters(tmp_path / "model")
-    batch = source.replay.sample(128)
+    batch = source.loop.replay.sample(128)
     for agent in (source, target, other):
         agent.learner.update(batch, 1e-3, 0.0)
     assert torch.equal(weights(source), weights(target))
@@ -376,7 +380,7 @@ def test_environments_can_be_exchanged() -> None:
     agent.learn(80, reset_num_timesteps=False)
     assert agent.num_timesteps == 320
     # The last decisions in the old environments end there, with a bootstrap.
-    assert (agent.replay.flags[29] & 3 > 0).all()
+    assert (agent.loop.replay.flags[29] & 3 > 0).all()
     with pytest.raises(UserError, match="8 environments, not 3"):
         agent.set_env(environments(3))
     with pytest.raises(UserError, match="was made for"):

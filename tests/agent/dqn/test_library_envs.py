@@ -327,7 +327,7 @@ def test_every_form_of_tempest_trains(policy: str, kind: str, tmp_path: Path) ->
     env = tempest(kind)
     agent = HybridDQN(policy, env, **SMALL)
     assert agent.layout == TEMPEST_LAYOUT
-    assert agent.replay.codes.dtype == np.int8
+    assert agent.loop.replay.codes.dtype == np.int8
     agent.learn(60)
     assert agent.learner.updates > 5
     agent.save(tmp_path / "agent.pt")
@@ -423,13 +423,13 @@ def test_numbers_that_are_none_never_reach_the_replay(fault: dict[str, float], w
     agent = HybridDQN("MlpQPolicy", DummyVecEnv([sound, broken, sound]), **QUICK)
     with pytest.raises(UserError, match=words):
         agent.learn(60)
-    assert agent.replay.filled == 2
-    assert np.isfinite(agent.replay.codes).all()
-    assert np.isfinite(agent.replay.reward).all()
+    assert agent.loop.replay.filled == 2
+    assert np.isfinite(agent.loop.replay.codes).all()
+    assert np.isfinite(agent.loop.replay.reward).all()
     # The same agent goes on in an environment that is sound.
     agent.set_env(DummyVecEnv([sound, sound, sound]))
     agent.learn(30)
-    assert agent.replay.filled > 2
+    assert agent.loop.replay.filled > 2
 
 
 class Rewards(TargetGame):

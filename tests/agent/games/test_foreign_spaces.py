@@ -249,10 +249,10 @@ def test_half_precision_observations_are_stored_and_drawn_as_they_are() -> None:
     env = Noise(Box(-1.0, 1.0, (3,), np.float16), PLAIN)
     agent = HybridDQN("MlpQPolicy", DummyVecEnv([lambda: env]), **SHORT)
     agent.learn(30)
-    batch = agent.replay.sample(16)
+    batch = agent.loop.replay.sample(16)
     codes: Any = batch.codes
-    assert codes.dtype == agent.replay.codes.dtype == np.float16
-    stored = agent.replay.codes.reshape(-1, 3)
+    assert codes.dtype == agent.loop.replay.codes.dtype == np.float16
+    stored = agent.loop.replay.codes.reshape(-1, 3)
     np.testing.assert_array_equal(codes, stored[batch.rows])
 
 
@@ -267,7 +267,7 @@ def test_nothing_to_learn_is_no_error(steps: Any) -> None:
     agent = HybridDQN("MlpQPolicy", Noise(Box(0.0, 1.0), PLAIN), **SHORT)
     planned = agent.config
     assert agent.learn(steps) is agent
-    assert (agent.num_timesteps, agent.replay.filled, agent.config) == (0, 0, planned)
+    assert (agent.num_timesteps, agent.loop.replay.filled, agent.config) == (0, 0, planned)
     agent.learn(np.int64(9)).learn(steps, reset_num_timesteps=False)
     assert (agent.num_timesteps, agent.config.run.steps) == (9, 9)
     assert agent.learn(11.5).num_timesteps == agent.config.run.steps == 12  # type: ignore[arg-type]
@@ -326,7 +326,7 @@ def test_labels_may_be_of_any_number_of_values(loss: str) -> None:
     assert alike.shape == (6, 3)
     assert (alike[5, 2], alike[:5].abs().sum()) == (1.0, 0.0)
     # What the teacher always does is what the student has learned.
-    spin, buttons = agent.learner.act(agent.games.observe(), agent.games.zap_legal())
+    spin, buttons = agent.learner.act(agent.loop.games.observe(), agent.loop.games.zap_legal())
     assert spin.dtype == np.int16
     assert (buttons == 5).all()
 

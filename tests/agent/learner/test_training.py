@@ -116,9 +116,9 @@ def test_stable_baselines_tools_work_on_it(tmp_path: Path) -> None:
     assert len(seen) == 100
     assert load_policy(tmp_path / "sb3_1600_steps.zip").step == 1600
     model.learn(160)
-    newest = model.replay.flags[100 - 1]
+    newest = model.loop.replay.flags[100 - 1]
     assert ((newest & 3) > 0).all()
-    assert ((model.replay.flags[100] & 4) > 0).all()
+    assert ((model.loop.replay.flags[100] & 4) > 0).all()
     mean, _ = evaluate_policy(model, GamesVecEnv(FakeGames(4, 1)), n_eval_episodes=20)
     assert isinstance(mean, float)
     assert mean > 0.0

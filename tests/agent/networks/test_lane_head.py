@@ -134,7 +134,7 @@ def test_updates_move_all_its_parts_and_the_followers(tmp_path) -> None:  # type
                          "run.steps=2000", "learner.target_update_interval=10",
                          "teacher.score=1000")  # fmt: skip
     trainer = Trainer(config, tmp_path)
-    learner: Learner = trainer.algorithm.learner
+    learner: Learner = trainer.loop.learner
     first = {name: value.clone() for name, value in learner.online.state_dict().items()}
     assert not any("weights" in name for name in first), "the landing table is no parameter"
     trainer.run()

@@ -17,7 +17,7 @@ from tempest_agent.agent.networks.actions import pair_mask, to_counts
 from tempest_agent.agent.networks.interpolation import interpolate
 from tempest_agent.agent.networks.network_size import size_of
 from tempest_agent.agent.networks.q_network import LANES, LanesEncoder, Layout, QNetwork
-from tempest_agent.config import Config, LearnerConfig, NetworkConfig, load_config
+from tempest_agent.config import LearnerConfig, NetworkConfig, load_config
 
 LANES_LAYOUT = Layout(LANES * 4 + 3, lane_features=4, lane_exists=0)
 
@@ -184,15 +184,8 @@ def test_the_rate_of_the_optimiser_is_the_schedules() -> None:
     )  # fmt: skip
     schedule = Schedules.of(config).learning_rate
     assert (schedule.shape, schedule.warm_up, schedule.first) == ("cosine", 100, 100)
-    assert Schedules.from_dict(Schedules.of(config).to_dict(), Config()) == Schedules.of(config)
+    assert Schedules.from_dict(Schedules.of(config).to_dict()) == Schedules.of(config)
     learner = Learner(LAYOUT, config, torch.device("cpu"))
     for step in (0, 500, 999):
         learner.update(random_batch(np.random.default_rng(0), 8), schedule(step), 0.0)
         assert learner.optimizer.param_groups[0]["lr"] == schedule(step)
-
-
-def test_schedules_of_earlier_files_are_lines() -> None:
-    old = {"start": 1.0, "end": 0.5, "first": 0, "last": 10}
-    names = ("learning_rate", "expert_ratio", "epsilon", "importance")
-    schedules = Schedules.from_dict({name: dict(old) for name in names}, Config())
-    assert schedules.learning_rate == Ramp(1.0, 0.5, 0, 10, "linear", 0)

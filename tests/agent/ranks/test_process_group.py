@@ -23,16 +23,15 @@ from processes import Process, below, eventually, kill
 from torch.distributed import TCPStore
 
 from tempest_agent.agent.checkpoints.checkpoint_files import newest_checkpoint, read_checkpoint
-from tempest_agent.agent.collect.drivers import free_games, ladder
+from tempest_agent.agent.collect.drivers import ladder, teacher_free_games
 from tempest_agent.agent.ranks import process_group as data_parallel
+from tempest_agent.agent.ranks.config_share import seed_of, share_of
 from tempest_agent.agent.ranks.merge_states import merge_arrays, split_arrays
 from tempest_agent.agent.ranks.process_group import (
     TIMEOUT_VARIABLE,
     RankLostError,
     Ranks,
     join,
-    seed_of,
-    share_of,
     watching_torchrun,
 )
 from tempest_agent.agent.replay.buffer import ReplayBuffer
@@ -187,7 +186,7 @@ def test_together_they_have_the_ladder_of_one(both: list[dict[str, Any]]) -> Non
     wanted = ladder(16, config.exploration.epsilon_max, config.exploration.epsilon_min)
     np.testing.assert_array_equal(rates, wanted)
     free = sum(int(each["run"]["free"].sum()) for each in both)
-    assert free == free_games(16, config.teacher.free_share)
+    assert free == teacher_free_games(16, config.teacher.free_share)
 
 
 def test_a_stop_that_one_rank_is_asked_for_stops_all(both: list[dict[str, Any]]) -> None:
@@ -225,15 +224,16 @@ def test_one_process_goes_on_with_a_run_of_two(
     newest = newest_checkpoint(folder / "stopped" / "checkpoints")
     trainer = Trainer.resume(newest, games=lambda _: FakeGames(16, 0), teacher=FakeTeacher())
     assert trainer.steps == both[0]["resumed"]["steps"]
-    seen = two_ranks.view(trainer.algorithm)
+    seen = two_ranks.view(trainer.loop)
     for name in ("weights", "updates", "free_scores", "schedules"):
         assert_equal(seen[name], both[0]["resumed"][name])
     np.testing.assert_array_equal(seen["codes"][0::2], both[0]["resumed"]["codes"])
     np.testing.assert_array_equal(seen["codes"][1::2], both[1]["resumed"]["codes"])
     for rank, each in enumerate(both):
         assert_equal(split_arrays(seen["rows"], rank, 2), each["resumed"]["rows"])
-    trainer.algorithm.collector.collect(0.5, 0.1)
-    trainer.algorithm.train(1, 64)
+    trainer.loop.collector.collect(0.5, 0.1)
+    trainer.loop.owed = 1
+    trainer.loop.learn_owed()
 
 
 def test_two_ranks_go_on_with_a_run_of_one(both: list[dict[str, Any]], folder: Path) -> None:
@@ -340,7 +340,7 @@ def test_shares_add_up() -> None:
 @pytest.mark.parametrize(
     ("override", "words"),
     [
-        ("run.num_envs=30", "run.num_envs=30 cannot be shared out evenly to 4 ranks; set 32"),
+        ("run.num_envs=30", "run.num_envs=30 cannot be divided evenly over 4 ranks; set 32"),
         ("learner.batch_size=30", "learner.batch_size=30 cannot be"),
         ("learner.gradient_accumulation_steps=99", "the share of one of 4 ranks does not work: "),
     ],

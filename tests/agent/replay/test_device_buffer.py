@@ -159,8 +159,8 @@ def test_a_run_is_the_same_in_either_memory(tmp_path: Path, overrides: tuple[str
     for storage in ("host", "device"):
         trainer = run_of(tmp_path / storage, 2400, f"replay.storage={storage}", *overrides)
         trainer.run()
-        assert isinstance(trainer.algorithm.replay, DeviceReplay) == (storage == "device")
-        weights.append(trainer.algorithm.learner.state_dict()["online"])
+        assert isinstance(trainer.loop.replay, DeviceReplay) == (storage == "device")
+        weights.append(trainer.loop.learner.state_dict()["online"])
     for name, one in weights[0].items():
         torch.testing.assert_close(weights[1][name], one, rtol=1e-3, atol=1e-5)
 
