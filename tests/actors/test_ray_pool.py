@@ -20,7 +20,7 @@ from processes import eventually, process
 from ray_players import FaultyPlayer, HonestPlayer, SlowPlayer, UnbuildablePlayer
 from ray_pools import STORE, make_order, pid_of, pool_of, rows_of, steps_of
 
-from tempest_agent.actors import ray_executor as ray_engine
+from tempest_agent.actors import ray_executor
 from tempest_agent.actors.messages import ActorShare, Order
 from tempest_agent.actors.pool import ActorEvent, ActorsFailedError
 from tempest_agent.actors.ray_executor import RayExecutor
@@ -236,7 +236,7 @@ def test_a_sigterm_while_ray_begins_gets_the_handler_it_was_meant_for(
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
-    monkeypatch.setattr(ray_engine, "watch_over", lambda _: RayWatch([]))
+    monkeypatch.setattr(ray_executor, "watch_over", lambda _: RayWatch([]))
     monkeypatch.setattr(ray, "put", lambda value: value)
 
     def handler(number: int, frame: Any) -> None:
@@ -257,7 +257,7 @@ def test_that_ray_itself_is_gone_is_said_in_one_line(monkeypatch: pytest.MonkeyP
         raise BrokenPipeError("Broken pipe")
 
     monkeypatch.setattr(ray, "is_initialized", lambda: True)
-    monkeypatch.setattr(ray_engine, "watch_over", lambda _: RayWatch([]))
+    monkeypatch.setattr(ray_executor, "watch_over", lambda _: RayWatch([]))
     monkeypatch.setattr(ray, "put", lambda value: value)
     executor = RayExecutor(HonestPlayer)
     words = r"^Ray has ended on this machine \(Broken pipe\): see its logs, "

@@ -643,7 +643,7 @@ def test_bench_measures_the_bridge(roms: Path, monkeypatch: pytest.MonkeyPatch) 
     [
         (["eval", "expert", "--backend", "mame"], "needs --rom-path"),
         (["eval", "expert", "--rom-path", "x"], "add --backend mame"),
-        (["bench", "render", "--backend", "mame", "--rom-path", "x"], "about the simulator"),
+        (["bench", "render", "--backend", "mame", "--rom-path", "x"], "measures the simulator"),
         (["eval", "expert", "--backend", "mame", "--rom-path", "/nowhere"], "does not exist"),
     ],
 )
