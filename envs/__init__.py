@@ -1,1 +1,1 @@
-"""Tempest as a Gymnasium environment: the machine's rules, observations, rewards and pictures."""
+"""Tempest as a Gymnasium environment: rules, observations, rewards, pictures."""

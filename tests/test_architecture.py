@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -91,7 +92,22 @@ def test_folders_are_small() -> None:
     assert set(large) == {"envs/arcade"}
 
 
-def test_every_folder_says_what_it_is_for() -> None:
-    for name, file in MODULES.items():
-        tree = ast.parse(file.read_text(encoding="utf-8"))
-        assert ast.get_docstring(tree), f"{name} does not say what it is for"
+def purpose(name: str) -> str:
+    """First sentence of a module's docstring."""
+    text = ast.get_docstring(ast.parse(MODULES[name].read_text(encoding="utf-8")))
+    assert text, f"{name} does not say what it is for"
+    return text.partition("\n")[0].replace("``", "")
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    assert all(map(purpose, MODULES))
+
+
+def test_the_documents_list_the_folders_in_order_with_their_purpose() -> None:
+    folders = [each for each in ORDER if each in MODULES and MODULES[each].stem == "__init__"]
+    folders.remove("__init__")
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").replace("`", "")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for text, row in ((page, r"^\| (\S+)/ \| (.+) \|$"), (readme, r"^([\w/]+)/  +([A-Z].+)$")):
+        listed = [(path.replace("/", "."), said) for path, said in re.findall(row, text, re.M)]
+        assert listed == [(each, purpose(each)) for each in folders]

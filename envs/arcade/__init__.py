@@ -1,1 +1,1 @@
-"""The rules of the arcade game, one module a rule; ``tick`` plays one frame of them."""
+"""The rules of the game, one module per rule; ``tick`` plays one frame of them."""

@@ -1,1 +1,1 @@
-"""The arcade board: RAM map, switches, inputs, random source, and how rules are compiled."""
+"""The arcade board: RAM map, switches, inputs, random source, compilation of rules."""

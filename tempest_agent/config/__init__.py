@@ -1,4 +1,4 @@
-"""The configuration: typed dataclasses, one per section, with one sentence of help per setting.
+"""The configuration: one dataclass per section, one sentence of help per setting.
 
 Sources, in order of precedence: ``key=value`` overrides such as ``learner.gamma=0.97``, a YAML file
 (a name in ``configs/`` or a path), the defaults.  Errors about unknown keys and values out of range

@@ -1,1 +1,1 @@
-"""Read foreign files and write our own safely."""
+"""Files that others wrote, read within limits; our own, written safely."""

@@ -1,1 +1,1 @@
-"""Train many runs, score them with the same games and compare them in one table."""
+"""Many training runs, scored on the same games and compared in one table."""

@@ -90,20 +90,6 @@ def test_links_lead_somewhere(document: Path) -> None:
             assert (document.parent / target).is_file(), target
 
 
-def test_the_folders_of_the_layout_exist() -> None:
-    for line in block_of_layout():
-        for folder in re.findall(r"[\w/]+/", line[:18]):
-            inner = ROOT / "tempest_agent" if line.startswith("  ") else ROOT
-            assert (inner / folder).is_dir(), folder
-
-
-def block_of_layout() -> list[str]:
-    """The lines of the block under "Layout"."""
-    found = re.search(r"^## Layout\n\n```\n(.*?)^```$", README, re.M | re.S)
-    assert found
-    return found.group(1).splitlines()
-
-
 def test_every_key_of_the_evaluation_is_documented() -> None:
     result = CliRunner().invoke(cli, ["eval", "random", "--episodes", "1", "--json"])
     assert result.exit_code == 0

@@ -1,1 +1,1 @@
-"""Checkpoint files: written atomically, checked as a whole when read."""
+"""Checkpoint files: written atomically, checked as a whole, made into players."""

@@ -1,1 +1,1 @@
-"""Who drives each game, and what is stored of it."""
+"""Who drives each game, and which rows are stored."""

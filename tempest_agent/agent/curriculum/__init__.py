@@ -1,1 +1,1 @@
-"""What changes during a run: schedules, the teacher's share, the teacher's score."""
+"""What changes during a run: the teacher's share and the schedules."""

@@ -1,1 +1,1 @@
-"""The network without gradients: acting on CPU and GPU, and bit-exact play."""
+"""The network without gradients: greedy actions, and bit-exact play."""

@@ -1,1 +1,1 @@
-"""Play, store, learn, log: the training loop, without SB3."""
+"""The training loop: play, store, learn, log."""
