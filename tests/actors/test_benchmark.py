@@ -52,13 +52,14 @@ def test_a_decision_that_is_missing_or_comes_twice_is_found(script: ModuleType) 
         games, chunk_steps, cost_us, real = 2, 4, 0.0, False
 
     ingest, witness = script.Ingest(1, Arguments), script.Witness(2)
+    replay = ingest.collector.replay
     for _ in range(6):
-        ingest.collect()
-        witness.look(ingest.collector)
+        played = ingest.collect()
+        witness.look(replay, played)
     seen = witness.serial.copy()
     # That would be right after one more decision: now it is there twice, or the one before is not.
     for wrong in (seen, seen - 2):
         witness.serial = wrong.copy()
         with pytest.raises(AssertionError, match="expected"):
-            witness.look(ingest.collector)
+            witness.look(replay, played)
     ingest.remote.close()

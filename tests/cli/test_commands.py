@@ -124,7 +124,7 @@ MISTAKES: dict[str, tuple[list[str], list[str]]] = {
     "film name": (["play", "expert", "--record", "\udcff.mp4"], ["\\udcff.mp4", "UTF-8"]),
     "film ending": (["play", "expert", "--record", "x.avi"], ["x.avi", ".mp4"]),
     "film folder": (["play", "expert", "--record", "no/x.mp4"], ["no", "mkdir"]),
-    "trace missing": (["verify", "no.npz"], ["no.npz", "not a file"]),
+    "trace missing": (["verify", "no.npz"], ["no.npz", "is not there"]),
     "no trace": (["verify"], ["TRACES", "verify --help"]),
     "bench target": (["bench", "envs"], ["'envs'", "env"]),
     "steps 0": (["train", "--steps", "0"], ["--steps", "0"]),
