@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import ray
 from inline_executor import InlineExecutor
 from places import SUPPORT
 from processes import Process, below, eventually
@@ -142,6 +143,7 @@ def started() -> tuple[list[Process], Cluster]:
 
     Ray gives itself 30 seconds to begin, which can be too few where the machine is busy.
     """
+    ray.shutdown()  # The cluster that tests share: processes would join neither beside it.
     head = {"num_cpus": 2, "object_store_memory": STORE}
     for _ in range(3):
         before = below(os.getpid())
