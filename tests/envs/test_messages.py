@@ -68,7 +68,7 @@ def nested(levels: int) -> list[Any]:
         ("a\x1b[31m\nb\u202ec\ud800", r"'a\x1b[31m\nb\u202ec\ud800'"),
         (10**5000, "<a whole number of about 5,001 digits>"),
         (Hostile(), "<Hostile>"),
-        (Hostile, "<class 'test_messages.Hostile'>"),
+        (Hostile, f"<class '{__name__}.Hostile'>"),
         (np.zeros(10**6), "<array of float64, shape (1000000,)>"),
         (recursive(), "[{'again': [{'again': [...]}]}]"),
         (nested(100_000), "[[[[[...]]]]]"),
