@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import zlib
+from typing import Any
 
 import numpy as np
 
@@ -32,14 +33,13 @@ def share_figures(replicas: Replicas, collector: Collector, learner: Learner) ->
     """Merge what all ranks have counted since the last log row, identically on all of them."""
     if replicas.size == 1:
         return
-    counted = replicas.gather(
-        {
-            "counts": collector.counts.state_dict(),
-            "largest_reward": collector.largest_reward,
-            "metrics": learner.metrics.state_dict(),
-            "weights": fingerprint(learner),
-        }
-    )
+    own: dict[str, Any] = {
+        "counts": collector.counts.state_dict(),
+        "largest_reward": collector.largest_reward,
+        "metrics": learner.metrics.state_dict(),
+        "weights": fingerprint(learner),
+    }
+    counted = replicas.gather(own)
     collector.counts.load_state_dict(
         {
             name: np.sum([each["counts"][name] for each in counted], axis=0)
