@@ -90,9 +90,9 @@ _LANE_TABLE: list[tuple[str, str, float, float]] = [
     ("leaving_down", "an enemy flips out of this lane towards lower numbers", *_FLAG),
     ("flip_pulsar", "an enemy that flips into this lane is a pulsar", *_FLAG),
     ("walker_up", "a rim walker stands here and will flip towards higher numbers", *_FLAG),
-    ("walker_up_ticks", "soon(4) until it begins to flip", *_SHARE),
+    ("walker_up_ticks", "soon(4) until it starts to flip", *_SHARE),
     ("walker_down", "a rim walker stands here and will flip towards lower numbers", *_FLAG),
-    ("walker_down_ticks", "soon(4) until it begins to flip", *_SHARE),
+    ("walker_down_ticks", "soon(4) until it starts to flip", *_SHARE),
     ("pulsar_reach", "a pulsar stands here, near enough after its next move to kill", *_FLAG),
     (
         "pulsar_strike",
@@ -180,7 +180,7 @@ _GLOBAL_TABLE: list[tuple[str, str, float, float]] = [
     ("pulsars_fire", "pulsars shoot", *_FLAG),
     ("fuse_chase_rim", "fuseballs hunt the player at the rim", *_FLAG),
     ("fuse_chase_well", "fuseballs hunt the player in the well", *_FLAG),
-    ("fuse_roll_chance", "chance that a fuseball begins to roll /0.5", *_SHARE),
+    ("fuse_roll_chance", "chance that a fuseball starts to roll /0.5", *_SHARE),
     ("queue_16", "nymphs waiting /16, cut at 1", *_SHARE),
     ("queue_64", "nymphs waiting /64", *_SHARE),
     ("queue_empty", "no nymph is waiting", *_FLAG),
@@ -254,7 +254,7 @@ def markdown() -> str:
     notes = (__doc__ or "").split("\n\n", 1)[1].replace("``", "`").strip()
     return (
         f"{head}{notes}\n\n"
-        f"## Lane features\n\nLane block `j` begins at `{LANE_FEATURES} * j`.\n\n"
+        f"## Lane features\n\nLane block `j` starts at `{LANE_FEATURES} * j`.\n\n"
         f"{_rows(_LANE_TABLE, 0)}\n\n## Global features\n\n{_rows(_GLOBAL_TABLE, GLOBALS_START)}\n"
     )
 
