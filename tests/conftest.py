@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from places import DATA
 
 # How long an example takes is a matter of what else the machine does.
 settings.register_profile(
@@ -16,20 +20,47 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
+# Test processes share the cores: threads of their own would wait for each other in circles.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+COMPILES = (
+    ("eval", "expert", "--episodes", "1", "--max-ticks", "50"),
+    ("verify", str(DATA / "recordings" / "level01_random_101.npz")),
+)
+"""Commands that compile most of what tests use."""
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile the simulator before a run of all tests, so that no two processes do it at once."""
+    config = session.config
+    is_worker = hasattr(config, "workerinput")
+    if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or is_worker:
+        return
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tempest_agent", *command],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        for command in COMPILES
+    ]  # fmt: skip
+    for process in started:
+        process.wait()
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Let one process run a whole file, so that its tests share what fixtures have made.
 
-    Files marked ``xdist_group("machines")``, whose tests use Ray or MAME, all go to one process,
-    one after the other.  (xdist 3.8 ignores its own marks with pytest 9.)
+    Files marked ``xdist_group("ray")`` all go to one process, one after the other, and so do
+    those marked ``"mame"``.  (xdist 3.8 ignores its own marks with pytest 9.)
     """
     from xdist.scheduler import LoadScopeScheduling
 
     @cache
     def group(file: str) -> str:
         text = (config.rootpath / file).read_text(encoding="utf-8")
-        return "machines" if 'xdist_group("machines")' in text else file
+        mark = re.search(r'xdist_group\("(\w+)"\)', text)
+        return mark[1] if mark else file
 
     class ByFile(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:

@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 from places import ROOT
 
-pytestmark = [pytest.mark.xdist_group("machines"), pytest.mark.usefixtures("shared_ray")]
+pytestmark = [pytest.mark.xdist_group("ray"), pytest.mark.usefixtures("shared_ray")]
 
 SCRIPT = ROOT / "benchmarks" / "actors_scaling.py"
 

@@ -19,7 +19,7 @@ from ray_pools import STORE, make_order, rows_of, steps_of
 from tempest_agent.actors.pool import ActorEvent, ActorPool
 from tempest_agent.actors.ray_executor import RayExecutor
 
-pytestmark = pytest.mark.xdist_group("machines")
+pytestmark = pytest.mark.xdist_group("ray")
 
 DRIVER = """
 import os, signal, sys

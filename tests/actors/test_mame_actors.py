@@ -14,7 +14,7 @@ from tempest_agent.training.trainer import Trainer
 
 pytestmark = [
     needs_mame,
-    pytest.mark.xdist_group("machines"),
+    pytest.mark.xdist_group("ray"),
     pytest.mark.usefixtures("shared_ray"),
 ]
 

@@ -29,7 +29,7 @@ from tempest_agent.agent.collect.source import PlayFailedError
 from tempest_agent.errors import UserError
 from tempest_agent.ray_support.watch import RayWatch
 
-pytestmark = pytest.mark.xdist_group("machines")
+pytestmark = pytest.mark.xdist_group("ray")
 
 
 @pytest.mark.usefixtures("end_of_ray")

@@ -20,7 +20,7 @@ from tempest_agent.agent.curriculum.schedules import Schedules
 from tempest_agent.config import load_config
 from tempest_agent.training.trainer import Trainer
 
-pytestmark = pytest.mark.xdist_group("machines")
+pytestmark = pytest.mark.xdist_group("ray")
 
 TRAIN = [sys.executable, "-m", "tempest_agent.cli", "train", "--json", "--eval-games", "0"]
 

@@ -26,7 +26,7 @@ from tempest_agent.errors import UserError
 from tempest_agent.ray_support import cluster as ray_cluster
 from tempest_agent.ray_support.cluster import connect, require_listening
 
-pytestmark = pytest.mark.xdist_group("machines")
+pytestmark = pytest.mark.xdist_group("ray")
 
 
 @pytest.fixture

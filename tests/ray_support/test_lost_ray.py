@@ -20,7 +20,7 @@ from ray_pools import STORE
 from tempest_agent.actors.remote_games import RemoteGames
 from tempest_agent.training.trainer import Trainer
 
-pytestmark = pytest.mark.xdist_group("machines")
+pytestmark = pytest.mark.xdist_group("ray")
 
 TRAIN = """
 from tempest_agent.ray_support import watch

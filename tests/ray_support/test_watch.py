@@ -12,7 +12,7 @@ from tempest_agent.errors import UserError
 from tempest_agent.ray_support.cluster import LOGS
 from tempest_agent.ray_support.watch import RayWatch, failing_as, head_at, raylet_at
 
-pytestmark = pytest.mark.xdist_group("machines")
+pytestmark = pytest.mark.xdist_group("ray")
 
 HEAD, RAYLET = "host:6379", "here:10001"
 

@@ -25,7 +25,7 @@ from tempest_agent.sweep.parent_watch import release, watch_over
 from tempest_agent.sweep.ray_executor import RayTasks
 from tempest_agent.sweep.ray_worker import KILLED, Sight, carry_out
 
-pytestmark = pytest.mark.xdist_group("machines")
+pytestmark = pytest.mark.xdist_group("ray")
 
 LOSES_ITS_WORKER = f"""{BEGIN}
 first = pathlib.Path("first")

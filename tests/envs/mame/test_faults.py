@@ -24,7 +24,7 @@ from tempest_agent.envs.mame.mame_batch import MachineLostWarning, MameBatch
 from tempest_agent.evaluation.games import EvaluationGames, play_games
 from tempest_agent.evaluation.players import find_player
 
-pytestmark = [needs_mame, pytest.mark.xdist_group("machines")]
+pytestmark = [needs_mame, pytest.mark.xdist_group("mame")]
 
 TICK_BY_TICK = GameSettings(skip_idle=False)
 

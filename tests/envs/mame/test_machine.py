@@ -51,7 +51,7 @@ from tempest_agent.evaluation import players
 from tempest_agent.evaluation.games import EvaluationGames
 from tempest_agent.evaluation.players import RandomGames
 
-pytestmark = [needs_mame, pytest.mark.xdist_group("machines")]
+pytestmark = [needs_mame, pytest.mark.xdist_group("mame")]
 
 TICK_BY_TICK = GameSettings(skip_idle=False)
 

@@ -28,7 +28,7 @@ from tempest_agent.envs.mame.protocol import Dialogue, Frame, Hello, ProtocolErr
 from tempest_agent.envs.mame.recorder import HELD, SAMPLE, _obey
 from tempest_agent.envs.mame.roms import find_rom_set, make_home, rom_folders
 
-pytestmark = pytest.mark.xdist_group("machines")
+pytestmark = pytest.mark.xdist_group("mame")
 
 
 def message(kind: bytes, payload: bytes) -> bytes:
