@@ -15,6 +15,7 @@ from tempest_agent.agent.collect.local_source import LocalSource
 from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replay.rows import AGENT, EXPERT, EXPLORATION
 from tempest_agent.config import ExplorationConfig, TeacherConfig
+from tempest_agent.envs.machine.inputs import SPINNER_MAX
 
 GAMES = 32
 
@@ -69,6 +70,13 @@ def test_exploration_follows_the_ladder_and_its_floor() -> None:
     np.testing.assert_allclose(np.mean(who == EXPLORATION, axis=0), these.rates, atol=0.04)
     everyone = run(drivers(hold_max=1), 50, 0.0, floor=1.0)
     assert (everyone == EXPLORATION).all()
+
+
+def test_random_actions_reach_both_ends_of_the_spinner_and_go_no_further() -> None:
+    these = drivers(epsilon_max=1.0, epsilon_min=1.0, hold_max=1)
+    held = np.array([(these.choose(0.0, 0.0), these.held_spin)[1] for _ in range(300)])
+    assert (held.min(), held.max()) == (-SPINNER_MAX, SPINNER_MAX)
+    assert set(np.unique(held)) == set(range(-SPINNER_MAX, SPINNER_MAX + 1))
 
 
 def test_a_random_action_is_held_for_one_to_three_decisions() -> None:
