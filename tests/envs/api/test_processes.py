@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import cloudpickle
@@ -70,8 +71,10 @@ def test_gymnasiums_worker_processes_play_the_same_games() -> None:
 
 
 def test_sb3s_worker_processes_play_the_same_games() -> None:
-    here = DummyVecEnv([make, make])
-    workers = SubprocVecEnv([make, make])
+    # No function of this file: the workers' processes may not find the tests' modules.
+    made = partial(gym.make, ENV_ID, action_type="discrete", start_level=1, lives=2)
+    here = DummyVecEnv([made, made])
+    workers = SubprocVecEnv([made, made])
     try:
         here.seed(5)
         workers.seed(5)
