@@ -5,8 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from tempest_agent.agent.learner.adamw import AdamW
 from tempest_agent.agent.learner.learner import clip_and_step
 from tempest_agent.agent.learner.mixed_precision import MixedPrecision
+
+
+class SGD(torch.optim.SGD):
+    """Steps along the gradient, which shows what was clipped."""
+
+    def step_directly(self) -> None:
+        self.step()
 
 
 class Stepping:
@@ -15,7 +23,7 @@ class Stepping:
     def __init__(
         self,
         layer: nn.Module,
-        optimizer: torch.optim.Optimizer,
+        optimizer: AdamW | SGD,
         max_norm: float,
         precision: str,
         max_skipped: int = 20,

@@ -23,6 +23,7 @@ from tempest_agent.agent.replay.rows import Batch, micro_batches
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.config import Config
 
+from .adamw import AdamW
 from .metrics import Metrics
 from .mixed_precision import MixedPrecision, resolve_precision
 from .objective import BatchRows, Objective, usable_labels
@@ -58,7 +59,7 @@ class Learner:
         self.followers = Followers(
             self.online, learner.tau, learner.target_update_interval, learner.ema_decay
         )
-        self.optimizer = torch.optim.AdamW(
+        self.optimizer = AdamW(
             self.online.parameters(),
             lr=learner.learning_rate,
             weight_decay=learner.weight_decay,
@@ -252,7 +253,7 @@ class Step(NamedTuple):
 
 
 def clip_and_step(
-    optimizer: torch.optim.Optimizer,
+    optimizer: AdamW,
     groups: Mapping[str, list[nn.Parameter]],
     max_norm: float,
     precision: MixedPrecision,

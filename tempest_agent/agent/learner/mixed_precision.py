@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .adamw import AdamW
+
 log = logging.getLogger("tempest_agent")
 
 
@@ -77,7 +79,7 @@ class MixedPrecision:
         scaled: Tensor = self.scaler.scale(loss if share == 1.0 else loss * share)
         scaled.backward()  # type: ignore[no-untyped-call]
 
-    def step(self, optimizer: torch.optim.Optimizer, norm: Tensor) -> bool:
+    def step(self, optimizer: AdamW, norm: Tensor) -> bool:
         """Step if the gradient's ``norm`` is finite; return whether a step was made.
 
         If ``lagged`` the answer is always True, and ``settle`` corrects it.
@@ -94,7 +96,7 @@ class MixedPrecision:
             optimizer.found_inf = 1.0 - self.took  # type: ignore[attr-defined]
             optimizer.step()
         elif finite:
-            _step(optimizer)
+            optimizer.step_directly()
         if self.lagged:
             self.fetch()
         else:
@@ -163,26 +165,3 @@ class MixedPrecision:
             self.scaler.load_state_dict(state["scaler"])
         self.skipped = int(state["skipped"])
         self.skipped_in_a_row = int(state["skipped_in_a_row"])
-
-
-def _step(optimizer: torch.optim.Optimizer) -> None:
-    """Call a fused AdamW's kernel without torch's bookkeeping around it.
-
-    For a small network that takes several times as long as the kernel.
-    """
-    states = optimizer.state
-    for group in optimizer.param_groups:
-        members = [p for p in group["params"] if p.grad is not None]
-        if not group.get("fused") or not all(p in states for p in members):
-            optimizer.step()
-            return
-        steps, first, second = (
-            [states[p][name] for p in members] for name in ("step", "exp_avg", "exp_avg_sq")
-        )
-        beta1, beta2 = group["betas"]
-        torch._foreach_add_(steps, 1)
-        torch._fused_adamw_(
-            members, [p.grad for p in members], first, second, [], steps, lr=group["lr"],
-            beta1=beta1, beta2=beta2, weight_decay=group["weight_decay"], eps=group["eps"],
-            amsgrad=False, maximize=False,
-        )  # fmt: skip

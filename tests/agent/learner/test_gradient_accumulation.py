@@ -12,6 +12,7 @@ from hybrid_bandit import LAYOUT, greedy_reward, random_batch, train
 from stepping import Stepping
 from torch import nn
 
+from tempest_agent.agent.learner.adamw import AdamW
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.bench.tensor_memory import peak_bytes
 from tempest_agent.config import load_config
@@ -148,7 +149,7 @@ def test_reduced_precision_learns_the_same(precision: str, parts: int) -> None:
 
 def overflowing(precision: str, patience: int = 3) -> Stepping:
     layer = nn.Linear(2, 1)
-    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1)
+    optimizer = AdamW(layer.parameters(), lr=0.1, fused=True)
     return Stepping(layer, optimizer, 10.0, precision, patience)
 
 

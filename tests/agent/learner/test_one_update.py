@@ -7,11 +7,12 @@ import copy
 import numpy as np
 import pytest
 import torch
-from stepping import Stepping
+from stepping import SGD, Stepping
 from torch import Tensor, nn
 
 from tempest_agent.agent.curriculum.schedules import Ramp, Schedules
 from tempest_agent.agent.inference.greedy import choose
+from tempest_agent.agent.learner.adamw import AdamW
 from tempest_agent.agent.learner.imitation import cross_entropy, gate, resemblance
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.learner.metrics import Metrics
@@ -170,7 +171,7 @@ def gradient(parts: list[int]) -> tuple[nn.Linear, Stepping, bool]:
     torch.manual_seed(0)
     layer = nn.Linear(3, 1)
     rows, wanted = torch.randn(10, 3), torch.randn(10)
-    stepping = Stepping(layer, torch.optim.SGD(layer.parameters(), lr=0.1), 0.5, "float32")
+    stepping = Stepping(layer, SGD(layer.parameters(), lr=0.1), 0.5, "float32")
     losses, first = [], 0
     for size in parts:
         piece = slice(first, first + size)
@@ -203,7 +204,7 @@ def test_the_norm_is_that_before_clipping_and_the_step_is_clipped() -> None:
 def test_an_infinite_gradient_skips_the_step_and_is_counted(precision: str) -> None:
     layer = nn.Linear(2, 1)
     before = copy.deepcopy(layer.state_dict())
-    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1)
+    optimizer = AdamW(layer.parameters(), lr=0.1, fused=True)
     stepping = Stepping(layer, optimizer, 10.0, precision)
     scale = stepping.precision.scaler.get_scale()
     assert not stepping.update((layer(torch.ones(1, 2)).sum() * float("inf"), 1.0))
