@@ -23,6 +23,9 @@ settings.load_profile("any machine")
 # Test processes share the cores: threads of their own would wait for each other in circles.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+# The command line is started many times here, and would be compiled each time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 COMPILES = (
     ("eval", "expert", "--episodes", "1", "--max-ticks", "50"),
     ("verify", str(DATA / "recordings" / "level01_random_101.npz")),

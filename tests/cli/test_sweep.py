@@ -20,7 +20,7 @@ from tempest_agent.sweep import plan, session
 from tempest_agent.sweep.runs import SweepRun
 
 COMMAND = (
-    "sweep", "smoke", "--seeds", "1", "--set", "run.checkpoint_interval=1000", "--steps", "2000",
+    "sweep", "smoke", "--seeds", "1", "--set", "run.checkpoint_interval=640", "--steps", "1280",
     "--episodes", "3", "--max-ticks", "200", "--out", "out",
 )  # fmt: skip
 
@@ -94,7 +94,7 @@ def test_a_stopped_sweep_goes_on_where_it_was(here: Path) -> None:
     assert row["updates"] > 0
     starts = json.loads((first / "run.json").read_text())["starts"]
     assert len(starts) == 2
-    assert starts[1]["resumed_at_step"] >= 1_000
+    assert starts[1]["resumed_at_step"] >= 640
     assert json.loads(Path("out/results.json").read_text()) == figures
     assert Path("out/plot.png").stat().st_size > 1_000
     # The user's newest checkpoint is none of a sweep's.

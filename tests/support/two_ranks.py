@@ -36,10 +36,10 @@ ROWS = 64
 UPDATES = 6
 SKIPPED = (2, 4)
 RUN = (
-    *SMALL, "run.steps=2400", "run.log_interval=400", "replay.prioritised=true",
-    "run.keep_checkpoints=9", "run.checkpoint_interval=800", "exploration.epsilon_max=0.5",
+    *SMALL, "run.steps=1200", "run.log_interval=200", "replay.prioritised=true",
+    "run.keep_checkpoints=9", "run.checkpoint_interval=400", "exploration.epsilon_max=0.5",
 )  # fmt: skip
-STOP = 1200
+STOP = 600
 
 
 def learner_of(kind: str, replicas: Replicas = ALONE) -> Learner:
@@ -106,7 +106,7 @@ def run_of(folder: Path, replicas: Replicas, stop: bool) -> dict[str, Any]:
 def rolled_back(folder: Path, replicas: Replicas) -> dict[str, Any]:
     """What new networks are after the guard has gone back to the end of a run."""
     trainer = trainer_of(folder, replicas)
-    trainer.loop.guard.good_step = 2400
+    trainer.loop.guard.good_step = 1200
     step = trainer.loop.guard.remedies.restore()
     return {"step": step, "weights": view(trainer.loop)["weights"]}
 

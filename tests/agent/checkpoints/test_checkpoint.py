@@ -69,7 +69,7 @@ VARIANTS = [
 
 @pytest.mark.parametrize("overrides", VARIANTS)
 def test_half_a_run_twice_is_the_whole_run(tmp_path: Path, overrides: tuple[str, ...]) -> None:
-    config = small("run.steps=2400", *overrides)
+    config = small("run.steps=1600", *overrides)
     lines: dict[str, list[dict[str, float]]] = {"whole": [], "parts": []}
     whole = fresh(config, tmp_path / "whole", on_metrics=lines["whole"].append)
     whole.run()
@@ -77,16 +77,16 @@ def test_half_a_run_twice_is_the_whole_run(tmp_path: Path, overrides: tuple[str,
     def until_half(trainer: Trainer) -> Any:
         def on_metrics(line: dict[str, float]) -> None:
             lines["parts"].append(line)
-            if line["steps"] == 1200:
+            if line["steps"] == 800:
                 trainer.request_stop()
 
         return on_metrics
 
     first = fresh(config, tmp_path / "parts")
     first.loop.on_metrics = until_half(first)
-    assert first.run()["steps"] == 1200
+    assert first.run()["steps"] == 800
     second = resumed(tmp_path / "parts", on_metrics=lines["parts"].append)
-    assert second.steps == 1200
+    assert second.steps == 800
     second.run()
     assert_same(state_dict(whole.loop), state_dict(second.loop))
     assert_same(whole.loop.replay.arrays(), second.loop.replay.arrays())

@@ -35,7 +35,7 @@ def greedy_reward(path: Path) -> float:
 @pytest.mark.parametrize("spinner_head", ["functional", "knots"])
 def test_values_alone_find_the_best_action(tmp_path: Path, spinner_head: str) -> None:
     config = small(
-        "run.steps=16000", "teacher.expert_ratio_start=0", "teacher.expert_ratio_floor=0",
+        "run.steps=12000", "teacher.expert_ratio_start=0", "teacher.expert_ratio_floor=0",
         f"network.spinner_head={spinner_head}", "exploration.epsilon_max=1",
         "exploration.epsilon_min=0.3", "exploration.hold_max=1",
     )  # fmt: skip

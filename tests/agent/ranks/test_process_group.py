@@ -162,21 +162,21 @@ def test_ranks_of_a_run_stay_in_step(both: list[dict[str, Any]]) -> None:
     first, second = (each["run"] for each in both)
     assert_equal(first["weights"], second["weights"])
     assert_equal(first["lines"], second["lines"])
-    assert [line["steps"] for line in first["lines"]] == [400, 800, 1200, 1600, 2000, 2400]
-    assert first["steps"] == second["steps"] == 2400
+    assert [line["steps"] for line in first["lines"]] == [208, 400, 608, 800, 1008, 1200]
+    assert first["steps"] == second["steps"] == 1200
     # One update a decision of all 16 games, once a share of 320 decisions had been played.
-    assert first["updates"] == second["updates"] == 2400 // 16 - 320 // 16
+    assert first["updates"] == second["updates"] == 1200 // 16 - 320 // 16
     assert first["free_scores"] == second["free_scores"] != []
     assert first["schedules"] == second["schedules"]
     assert first["seed"] != second["seed"]
     assert not np.array_equal(first["rows"]["codes"], second["rows"]["codes"])
     assert first["one maximum"]
     line = first["lines"][-1]
-    assert line["replay_size"] == 2400 - 16
-    assert line["sample_age_max"] < 2400
+    assert line["replay_size"] == 1200 - 16
+    assert line["sample_age_max"] < 1200
     shares = [line[f"share_{name}"] for name in ("agent", "exploration", "expert")]
     assert sum(shares) == pytest.approx(1)
-    assert line["games"] > 2400 * 0.1
+    assert line["games"] > 1200 * 0.1
 
 
 def test_together_they_have_the_ladder_of_one(both: list[dict[str, Any]]) -> None:
@@ -198,7 +198,7 @@ def test_a_stop_that_one_rank_is_asked_for_stops_all(both: list[dict[str, Any]])
 
 def test_all_go_back_to_the_last_good_checkpoint_of_the_first(both: list[dict[str, Any]]) -> None:
     for each in both:
-        assert each["rolled back"]["step"] == 2400
+        assert each["rolled back"]["step"] == 1200
         assert_equal(each["rolled back"]["weights"], each["run"]["weights"])
 
 
@@ -238,7 +238,7 @@ def test_one_process_goes_on_with_a_run_of_two(
 def test_two_ranks_go_on_with_a_run_of_one(both: list[dict[str, Any]], folder: Path) -> None:
     first, second = (each["from one"] for each in both)
     assert first["begin"] == second["begin"] > two_ranks.STOP - 16
-    assert first["steps"] == second["steps"] == 2400
+    assert first["steps"] == second["steps"] == 1200
     assert first["updates"] == both[0]["run"]["updates"]
     assert_equal(first["weights"], second["weights"])
     assert_equal(first["lines"], second["lines"])
@@ -458,7 +458,8 @@ def test_torchrun_trains_and_one_killed_rank_ends_all(
             sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
             "--log-dir", "logs", "--redirects", "3",
             "-m", "tempest_agent", "train", "--config", "smoke", "--run-dir", "run",
-            "--steps", "1000000", "--set", "run.checkpoint_interval=1000", "--eval-games", "0",
+            "--steps", "1000000", "--eval-games", "0",
+            "--set", "run.checkpoint_interval=640", "--set", "run.log_interval=320",
         ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1"},

@@ -140,7 +140,7 @@ def run_of(folder: Path, steps: int, *overrides: str) -> Trainer:
 def test_a_run_is_the_same_in_either_memory(tmp_path: Path, overrides: tuple[str, ...]) -> None:
     weights = []
     for storage in ("host", "device"):
-        trainer = run_of(tmp_path / storage, 2400, f"replay.storage={storage}", *overrides)
+        trainer = run_of(tmp_path / storage, 1200, f"replay.storage={storage}", *overrides)
         trainer.run()
         assert isinstance(trainer.loop.replay, DeviceReplay) == (storage == "device")
         weights.append(trainer.loop.learner.state_dict()["online"])
