@@ -14,7 +14,8 @@ from short_runs import assert_same_run, names, new_run, resume, rows, settings
 from tempest_agent.cli import cli
 from tempest_agent.errors import UserError
 from tempest_agent.runs.directory import find_run
-from tempest_agent.training import run_start
+from tempest_agent.runs.lock import RunLock
+from tempest_agent.training import run_start, session
 from tempest_agent.training.session import Session
 from tempest_agent.training.trainer import Trainer
 
@@ -155,3 +156,17 @@ def test_a_run_whose_checkpoints_are_all_damaged_is_not_restarted(
         with pytest.raises(UserError, match="no usable checkpoint"):
             resume(run)
     assert (run / "metrics.csv").read_bytes() == before
+
+
+def test_a_log_that_cannot_be_opened_leaves_the_run_unlocked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: Path) -> NoReturn:
+        raise OSError("no space left")
+
+    run = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(session, "MetricsLog", full)
+        with pytest.raises(OSError, match="no space left"):
+            new_run(run)
+    RunLock(run).release()

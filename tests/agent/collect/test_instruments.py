@@ -16,6 +16,7 @@ from places import ROOT
 
 from tempest_agent.actors.remote_games import RemoteGames
 from tempest_agent.agent.collect import throughput as rates_module
+from tempest_agent.agent.collect import game_history
 from tempest_agent.agent.collect.game_history import GameHistory, least_squares_slope
 from tempest_agent.agent.collect.play_counts import PlayCounts
 from tempest_agent.agent.collect.throughput import Throughput
@@ -193,6 +194,16 @@ def test_the_last_fifty_games_count_and_old_ones_are_forgotten() -> None:
     for each in (history, other):
         finish(each, 1000, 300_000)
     assert other.figures() == history.figures()
+
+
+def test_no_more_games_are_kept_than_a_checkpoint_has_room_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(game_history, "MOST_GAMES", 60)
+    history = GameHistory(np.array([True]))
+    for number in range(100):
+        finish(history, number, 10)
+    assert [score for _, score, _ in history.state_dict()["free_games"]] == list(range(40, 100))
 
 
 def test_slopes() -> None:

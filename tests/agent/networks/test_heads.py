@@ -13,7 +13,12 @@ from torch import Tensor
 from tempest_agent.agent.inference.greedy import choose, features
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.actions import pair_mask
-from tempest_agent.agent.networks.value_distributions import make_distribution, project
+from tempest_agent.agent.networks.value_distributions import (
+    COSINES,
+    FractionLayer,
+    make_distribution,
+    project,
+)
 from tempest_agent.config import load_config
 
 CPU = torch.device("cpu")
@@ -169,3 +174,17 @@ def test_two_runs_of_every_kind_are_equal_bit_for_bit() -> None:
             runs.append(copy.deepcopy(learner.online.state_dict()))
         for name, value in runs[0].items():
             assert torch.equal(value, runs[1][name])
+
+
+def test_fractions_are_described_by_cosines_and_multiplied_in() -> None:
+    """The layer of implicit quantiles: latent * relu(W cos(i pi tau) + b), i from 1."""
+    torch.manual_seed(0)
+    layer = FractionLayer(5, 2)
+    latent, fractions = torch.randn(3, 5), torch.rand(3, 4)
+    waves = np.cos(np.pi * np.arange(1, COSINES + 1) * fractions.numpy()[..., None])
+    weight, bias = (p.detach().numpy() for p in (layer.linear.weight, layer.linear.bias))
+    wanted = latent.numpy()[:, None] * np.maximum(waves @ weight.T + bias, 0)
+    np.testing.assert_allclose(layer(latent, fractions).detach(), wanted, atol=1e-5)
+    # Without fractions, the middles of equal parts.
+    middles = torch.tensor([[0.25, 0.75]]).expand(3, 2)
+    torch.testing.assert_close(layer(latent), layer(latent, middles))
