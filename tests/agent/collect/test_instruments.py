@@ -15,8 +15,8 @@ from inline_executor import InlineExecutor
 from places import ROOT
 
 from tempest_agent.actors.remote_games import RemoteGames
-from tempest_agent.agent.collect import throughput as rates_module
 from tempest_agent.agent.collect import game_history
+from tempest_agent.agent.collect import throughput as rates_module
 from tempest_agent.agent.collect.game_history import GameHistory, least_squares_slope
 from tempest_agent.agent.collect.play_counts import PlayCounts
 from tempest_agent.agent.collect.throughput import Throughput
