@@ -121,9 +121,8 @@ class EnvGames:
 
     def step(self, spin: NDArray[Any], buttons: NDArray[np.uint8]) -> Step:
         """Play one decision of every environment: counts ``(N,)`` and discrete values ``(N,)``."""
-        legal = self.zap_legal()
         if self.layout.fire_and_zap:
-            buttons = np.where(legal, buttons, buttons & 1).astype(np.uint8)
+            buttons = np.where(self.zap_legal(), buttons, buttons & 1).astype(np.uint8)
         position = spin / self.layout.counts
         batched = isinstance(self.env, GymVecEnv)
         actions = (self._form.batch if batched else self._form.each)(buttons, position)

@@ -28,7 +28,7 @@ class BatchRows(NamedTuple):
     """
 
     observation: Tensor
-    legal: Tensor
+    zap_legal: Tensor
     pair: Tensor
     position: Tensor
     target: Tensor
@@ -81,7 +81,7 @@ class Objective:
             position = nearest_knot(position, self.online.num_knots)
         return BatchRows(
             observation=observation,
-            legal=pair_mask(here(batch.zap_legal), self.layout.num_pairs),
+            zap_legal=here(batch.zap_legal),
             pair=here(batch.buttons).to(torch.int64),
             position=position,
             target=(target.points * target.weights).sum(dim=1),
@@ -156,7 +156,8 @@ class Objective:
         knots, width = self.online.num_knots, self.learner.imitation_width
         label = rows.label_pair, rows.label_position
         alike = resemblance(*label, knots, width, self.layout.num_pairs)
-        each = cross_entropy(heads.values, rows.legal, alike, self.learner.imitation_temperature)
+        legal = pair_mask(rows.zap_legal, self.layout.num_pairs)
+        each = cross_entropy(heads.values, legal, alike, self.learner.imitation_temperature)
         each = torch.where(rows.usable > 0, each, 0.0)
         metrics.mean("imitation_loss", each, rows.usable.sum())
         return each

@@ -32,8 +32,10 @@ class MlpEncoder(nn.Module):
         self.num_outputs = num_inputs
 
     def forward(self, observation: Tensor) -> Tensor:
-        encoded: Tensor = self.layers(observation)
-        return encoded
+        # ``forward`` itself: calling a module takes as long as a small layer.
+        for layer in self.layers:
+            observation = layer.forward(observation)
+        return observation
 
 
 class LaneConvolution(nn.Module):
