@@ -40,6 +40,8 @@ SCORE_SPREADS, REWARD_SPREADS = 1.0, 3.0
 """Standard deviations, of single games and of single log rows, within which a fall is chance."""
 OTHER_SCALE = 100.0
 """Growth of all rewards at once that play does not explain."""
+UNREACHED = 0.5
+"""Values that are all below this share of the best mean reward of one decision are far from it."""
 
 
 def not_finite(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
@@ -98,6 +100,24 @@ def growing_values(history: MetricHistory, facts: RunFacts, guard: GuardConfig) 
 
 def degrading_play(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
     """Detect play that gets worse; the evidence says what the loss does meanwhile."""
+    return None if _far_from_rewards(history) else _fallen_play(history, guard)
+
+
+def unreached_rewards(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
+    """Detect play that gets worse while all values are far smaller than a single reward."""
+    far, fall = _far_from_rewards(history), _fallen_play(history, guard)
+    return f"{fall}, and {far}" if far and fall else None
+
+
+def _far_from_rewards(history: MetricHistory) -> str | None:
+    """Return how far all values are from the best mean reward; None if they reach it."""
+    pairs, reward = _paired(history, "q_max", "q_min")[-1:], history.best_reward
+    if pairs and max(pairs[0]) < UNREACHED * reward:
+        return f"the largest |Q| is {max(pairs[0]):.3g}, the best mean reward {reward:.3g}"
+    return None
+
+
+def _fallen_play(history: MetricHistory, guard: GuardConfig) -> str | None:
     loss = history.thirds("loss")
     if loss is None:
         return None

@@ -24,6 +24,7 @@ from .detectors import (
     overestimation,
     stalled_target,
     swinging_gradients,
+    unreached_rewards,
 )
 from .metric_history import MetricHistory, RunFacts
 
@@ -74,6 +75,13 @@ SYMPTOMS: dict[str, SymptomSpec] = {
         "lower learner.learning_rate, raise learner.gradient_accumulation_steps, or keep "
         "teacher.expert_ratio_floor and learner.imitation_weight up",
         ("learning_rate", "expert_ratio", "accumulation", "rollback"),
+    ),
+    "unreached_rewards": SymptomSpec(
+        unreached_rewards,
+        "the rewards are too large for the step size: each update moves a value by an amount of "
+        "its own, whatever the rewards",
+        "normalise the rewards (VecNormalize of Stable-Baselines3), or lower game.reward_scale",
+        (),
     ),
     "swinging_gradients": SymptomSpec(
         swinging_gradients,

@@ -81,6 +81,19 @@ def test_healthy_lines_show_nothing() -> None:
             lines(12, reward_agent=lambda i: 0.1 if i < 6 else 0.03, loss=lambda i: 1.0 + i),
             "reward per decision fell from 0.1 to 0.03 while the loss rose",
         ),
+        (
+            "unreached_rewards",
+            lines(
+                12,
+                q_max=lambda i: 1e3 * i,
+                q_min=0.0,
+                return_bound=1e8,
+                reward_agent=lambda i: 1e5 if i < 6 else 3e4,
+                loss=lambda i: 1.0 + i,
+            ),
+            "from 1e+05 to 3e+04 while the loss rose from 2.5 to 10.5, and the largest |Q| is "
+            "1.1e+04, the best mean reward 1e+05",
+        ),
         ("swinging_gradients", lines(1, grad_norm_max=600.0), "50 times the mean 12"),
         (
             "swinging_gradients",
