@@ -22,7 +22,7 @@ _ROM_FILES = "136002-*"
 _MANY = 20
 """Archives of other names in a folder: with more of them it is a collection, none is opened."""
 
-_ASK_SECONDS = 30.0
+_ASK_SECONDS = 90.0
 _FAULT = re.compile(r"^(\w+) *: (\S+) \(\d+ bytes\) - (NOT FOUND|\w+)", re.MULTILINE)
 _VERDICT = re.compile(r"^romset (\w+) .*is (good|best available|bad)$", re.MULTILINE)
 _MAME = re.compile(r"\bromsets? ")

@@ -32,10 +32,8 @@ class MlpEncoder(nn.Module):
         self.num_outputs = num_inputs
 
     def forward(self, observation: Tensor) -> Tensor:
-        # ``forward`` itself: calling a module takes as long as a small layer.
-        for layer in self.layers:
-            observation = layer.forward(observation)
-        return observation
+        encoded: Tensor = self.layers(observation)
+        return encoded
 
 
 class LaneConvolution(nn.Module):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
 
 from .q_network import QNetwork
 
@@ -21,19 +22,27 @@ class NetworkSize(NamedTuple):
         return f"{self.parameters:,} parameters, {self.flops:,} FLOPs a row and forward pass"
 
 
-def size_of(network: QNetwork, num_features: int) -> NetworkSize:
-    """Return the size of ``network`` for observations of ``num_features``."""
+class _DenseLayers(TorchFunctionMode):
+    """Counts ``flops``.  Torch's own counter imports its compiler, which takes 2 s."""
+
     flops = 0
 
-    def count(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        nonlocal flops
-        assert isinstance(layer, nn.Linear)
-        flops += 2 * layer.in_features * output.numel()
+    def __torch_function__(
+        self,
+        func: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        output = func(*args, **(kwargs or {}))
+        if func is functional.linear:
+            self.flops += 2 * args[0].shape[-1] * output.numel()
+        return output
 
-    dense = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
-    hooks = [layer.register_forward_hook(count) for layer in dense]
-    with torch.no_grad():
-        network(torch.zeros(1, num_features, device=next(network.parameters()).device))
-    for hook in hooks:
-        hook.remove()
-    return NetworkSize(sum(parameter.numel() for parameter in network.parameters()), flops)
+
+def size_of(network: QNetwork, num_features: int) -> NetworkSize:
+    """Return the size of ``network`` for observations of ``num_features``."""
+    device = next(network.parameters()).device
+    with torch.no_grad(), _DenseLayers() as dense:
+        network(torch.zeros(1, num_features, device=device))
+    return NetworkSize(sum(parameter.numel() for parameter in network.parameters()), dense.flops)
