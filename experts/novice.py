@@ -44,6 +44,7 @@ def knowledge_at(level: float) -> Weights:
         knows_shots=level >= SHOTS_KNOWN_FROM,
         knows_fuseballs=level >= FUSEBALLS_KNOWN_FROM,
         knows_pulsars=level >= PULSARS_KNOWN_FROM,
+        zaps_last=False,
     )
 
 

@@ -19,6 +19,7 @@ from tempest_agent.experts.interface import PendingInputs, check_pending, check_
 from tempest_agent.experts.scripted.decision import PLAN_DTYPE, Plan
 from tempest_agent.experts.scripted.escape import rim_position
 from tempest_agent.experts.scripted.expert import decide, look_ahead, reseed
+from tempest_agent.experts.scripted.fire import can_zap
 from tempest_agent.experts.scripted.weights import Weights, WeightsRecord
 
 from .rollout import FOLLOW_EXPERT, LONGEST, Budget, BudgetRecord, roll_plan, steer
@@ -26,10 +27,16 @@ from .rollout import FOLLOW_EXPERT, LONGEST, Budget, BudgetRecord, roll_plan, st
 GOLDEN = 0x9E3779B97F4A7C15
 """Step between the seeds of a decision's random futures (the golden ratio's bits)."""
 
-HELD_DTYPE = np.dtype([("left", "<i8"), ("lane", "<i8"), ("fire", "<i8")])
-"""The plan of a game between two decisions: ticks it still lasts, its lane, its fire button."""
+HELD_DTYPE = np.dtype([("left", "<i8"), ("lane", "<i8"), ("fire", "<i8"), ("zap", "<i8")])
+"""The plan of a game between two decisions: ticks it still lasts, its lane, its fire button, and
+whether the superzapper is pressed next."""
 
-_HELD_LIMITS = {"left": (0, LONGEST), "lane": (FOLLOW_EXPERT, LANES - 1), "fire": (0, 1)}
+_HELD_LIMITS = {
+    "left": (0, LONGEST),
+    "lane": (FOLLOW_EXPERT, LANES - 1),
+    "fire": (0, 1),
+    "zap": (0, 1),
+}
 
 
 @rule
@@ -39,6 +46,7 @@ def judge(
     seed: np.uint64,
     lane: int,
     fires: bool,
+    zaps: bool,
     budget: BudgetRecord,
     weights: WeightsRecord,
     plan: Plan,
@@ -48,7 +56,7 @@ def judge(
     for future in range(budget.streams):
         source.state = (seed + np.uint64(future) * np.uint64(GOLDEN)) | np.uint64(1)
         scratch[1] = scratch[0]
-        total += roll_plan(scratch[1], source, lane, fires, budget, weights, plan)
+        total += roll_plan(scratch[1], source, lane, fires, zaps, budget, weights, plan)
     return total / budget.streams
 
 
@@ -64,15 +72,18 @@ def choose_plan(
 ) -> None:
     """Fill ``values`` (16) and ``held`` for the game ``scratch[0]``; ``plan`` holds the expert's.
 
-    The expert's plan counts for the lane that it steps to first.
+    The expert's plan counts for the lane that it steps to first.  While nothing waits to hatch,
+    every lane is tried with the superzapper too.
     """
     root = scratch[0]
     seed = source.state
     here = rim_position(root) >> 4
     best = -np.inf
     expert_lane = plan.lane
+    zap_choices = 2 if root.queue_count == 0 and can_zap(root) else 1
+    held.zap = 0
     if budget.follows_expert:
-        best = judge(scratch, source, seed, FOLLOW_EXPERT, True, budget, weights, plan)
+        best = judge(scratch, source, seed, FOLLOW_EXPERT, True, False, budget, weights, plan)
         values[expert_lane] = best
         held.lane = FOLLOW_EXPERT
     for nearness in range(budget.lanes):
@@ -82,13 +93,15 @@ def choose_plan(
         if root.well_open != 0 and not 0 <= lane < OPEN_LANES:
             continue
         lane &= LANES - 1
-        for choice in range(budget.fire_choices):
-            value = judge(scratch, source, seed, lane, choice == 0, budget, weights, plan)
+        for choice in range(budget.fire_choices * zap_choices):
+            fires, zaps = choice % budget.fire_choices == 0, choice >= budget.fire_choices
+            value = judge(scratch, source, seed, lane, fires, zaps, budget, weights, plan)
             values[lane] = max(values[lane], value)
             if value > best:
                 best = value
                 held.lane = lane
-                held.fire = 1 - choice
+                held.fire = int(fires)
+                held.zap = int(zaps)
 
 
 @kernel
@@ -138,13 +151,15 @@ def plan_batch(
         mine.left -= 1
         if mine.lane != FOLLOW_EXPERT:
             spins[row] = steer(root, mine.lane)
-            buttons[row] = mine.fire * FIRE
+            buttons[row] = mine.fire * FIRE + mine.zap * ZAP
+            mine.zap = 0
 
 
 class Planner:
     """The strongest teacher: looks ahead in the compiled simulator.
 
-    Every plan ("go to this lane and stay there, firing", or the scripted expert's own play) is
+    Every plan ("go to this lane and stay there, firing", at the end of a wave also with the
+    superzapper first, or the scripted expert's own play) is
     played for some ticks in copies of the RAM image, on random streams derived from the image and
     ``seed``, the same ones for all plans; it never reads or moves a game's own stream.  The plan
     that earns most is followed for ``budget.every`` ticks.  In the dive between two levels the

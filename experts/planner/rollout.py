@@ -38,6 +38,7 @@ BUDGET_DTYPE = np.dtype(
         ("follows_expert", "u1"),
         ("discount", "<f8"),
         ("death_cost", "<f8"),
+        ("wave_worth", "<f8"),
     ]
 )
 
@@ -50,7 +51,7 @@ class Budget:
     """A planner's computation for one decision, and the values of its rollouts.
 
     A planned decision simulates at most ``(lanes * fire_choices + follows_expert) * horizon *
-    streams`` ticks of the game.
+    streams`` ticks of the game, and twice as many for the lanes while a zap may end the wave.
 
     Raises:
         ValueError: for a number out of its range.
@@ -73,6 +74,9 @@ class Budget:
     death_cost: float = 20_000.0
     """Points that a death at the horizon costs; one in the first tick costs twice as many."""
 
+    wave_worth: float = 20.0
+    """Points for each tick of the horizon that is left when a plan ends the wave."""
+
     def __post_init__(self) -> None:
         limits = {
             "lanes": (1, LANES),
@@ -82,6 +86,7 @@ class Budget:
             "fire_choices": (1, 2),
             "discount": (0.0, 1.0),
             "death_cost": (0.0, 1e9),
+            "wave_worth": (0.0, 1e9),
         }
         for name, (low, high) in limits.items():
             value = getattr(self, name)
@@ -121,24 +126,27 @@ def roll_plan(
     source: Source,
     lane: int,
     fires: bool,
+    zaps: bool,
     budget: BudgetRecord,
     weights: WeightsRecord,
     plan: Plan,
 ) -> float:
     """Play ``future`` by one plan, in place, and return what it earned.
 
-    The plan: go to ``lane`` and stay, with fire held if ``fires``; or ``FOLLOW_EXPERT``.  It ends
-    at the horizon, at the player's death, or when the wave is over.  The sum is the points,
-    discounted by tick, less the cost of a death.
+    The plan: go to ``lane`` and stay, with fire held if ``fires`` and the superzapper pressed in
+    the first tick if ``zaps``; or ``FOLLOW_EXPERT``.  It ends at the horizon, at the player's
+    death, or when the wave is over.  The sum is the points, discounted by tick, and the worth of
+    a wave that ends early, less the cost of a death.
     """
     value = 0.0
     worth = 1.0
     for step in range(budget.horizon):
         if future.game_state != STATE_PLAY:
+            value += budget.wave_worth * (budget.horizon - step)
             break
         spin = int64(0)
         fire = fires
-        zap = False
+        zap = zaps and step == 0
         if lane == FOLLOW_EXPERT:
             decide(future, future, 0, weights, plan)
             spin = int64(plan.spin)

@@ -57,7 +57,7 @@ def decide(ram: Ram, seen: Ram, delay: int, weights: WeightsRecord, plan: Plan) 
         value_lanes(ram, plan, weights)
         choose_lane(ram, plan, weights)
         plan.fire = int(decide_fire(ram, plan, weights))
-        plan.zap = int(decide_zap(ram, plan))
+        plan.zap = int(decide_zap(ram, plan, weights))
     elif state == STATE_WARP or (state == STATE_PAUSE and ram.next_state == STATE_WARP):
         forecast_dive(ram, plan, state == STATE_WARP, weights)
         choose_lane(ram, plan, weights)
@@ -126,7 +126,8 @@ class ScriptedExpert:
     """The strong teacher: a pure function of the RAM image and of the inputs under way.
 
     It knows where each danger will be in the next 16 ticks, takes the best way through them, and
-    fires at what it can hit, with a shot in reserve while an enemy is near the rim.  It never
+    fires at what it can hit, with a shot in reserve while an enemy is near the rim; the
+    superzapper ends each wave.  It never
     reads a game's random stream: with inputs under way it rolls a copy of the game forward on a
     stream of its own.
     """

@@ -94,8 +94,19 @@ def decide_fire(ram: Ram, plan: Plan, weights: WeightsRecord) -> bool:
 
 
 @rule
-def decide_zap(ram: Ram, plan: Plan) -> bool:
-    """Return whether to press the superzapper: only where no way survives, and a use is left."""
-    if ram.zap_uses >= ZAPS_PER_WAVE or ram.zap_timer != 0 or plan.best > -0.5 * LETHAL:
+def decide_zap(ram: Ram, plan: Plan, weights: WeightsRecord) -> bool:
+    """Return whether to press the superzapper: where no way survives, or to end a wave.
+
+    A wave lasts as long as its last enemies; with the queue empty, none can take their place.
+    """
+    if not can_zap(ram):
+        return False
+    return plan.best <= -0.5 * LETHAL or (weights.zaps_last != 0 and ram.queue_count == 0)
+
+
+@rule
+def can_zap(ram: Ram) -> bool:
+    """Return whether a press of the superzapper would be a use of it, with something to hit."""
+    if ram.zap_uses >= ZAPS_PER_WAVE or ram.zap_timer != 0:
         return False
     return int64(ram.enemies_in_well) + int64(ram.enemies_on_rim) > 0

@@ -24,6 +24,7 @@ WEIGHTS_DTYPE = np.dtype(
         ("knows_pulsars", "u1"),
         ("knows_fuseballs", "u1"),
         ("knows_spikes", "u1"),
+        ("zaps_last", "u1"),
     ]
 )
 
@@ -63,6 +64,8 @@ class Weights:
     knows_pulsars: bool = True
     knows_fuseballs: bool = True
     knows_spikes: bool = True
+    zaps_last: bool = True
+    """Whether the superzapper ends a wave of which nothing waits any more."""
 
     def record(self) -> NDArray[np.void]:
         """Return the weights for compiled code, an array of one WEIGHTS_DTYPE record, ``(1,)``."""
