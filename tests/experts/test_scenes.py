@@ -21,6 +21,7 @@ from tempest_agent.envs.machine.randomness import new_streams
 from tempest_agent.envs.machine.switches import Switches
 from tempest_agent.experts import ScriptedExpert
 from tempest_agent.experts.scripted.decision import LETHAL
+from tempest_agent.experts.scripted.weights import Weights
 
 LANE = 6
 RIM_WAITING, RIM_FLIPPING = 0x46, 0x4A
@@ -182,6 +183,19 @@ def test_does_not_zap_while_there_is_a_way_out() -> None:
     plan = plan_of(ram)
     assert plan["lane"] == LANE - 2
     assert plan["zap"] == 0
+
+
+@pytest.mark.parametrize(("queue", "zaps"), [(0, True), (1, False)])
+def test_the_superzapper_ends_a_wave_of_which_nothing_waits(queue: int, zaps: bool) -> None:
+    ram = scene()
+    ram["queue_count"] = queue
+    assert not plan_of(ram)["zap"], "there is nothing to hit"
+    put_enemy(ram, 2, FLIPPER, LANE + 7, 0xA0)
+    assert plan_of(ram)["zap"] == zaps
+    without = ScriptedExpert(Weights(zaps_last=False))
+    assert without.explain(ram)[0]["zap"] == 0
+    ram["zap_uses"] = 2
+    assert plan_of(ram)["zap"] == 0
 
 
 def dive(depth: int, tips: dict[int, int], level: int = 9, lane: int = LANE) -> NDArray[np.void]:
