@@ -28,8 +28,8 @@ GOLDEN = 0x9E3779B97F4A7C15
 """Step between the seeds of a decision's random futures (the golden ratio's bits)."""
 
 HELD_DTYPE = np.dtype([("left", "<i8"), ("lane", "<i8"), ("fire", "<i8"), ("zap", "<i8")])
-"""The plan of a game between two decisions: ticks it still lasts, its lane, its fire button, and
-whether the superzapper is pressed next."""
+"""The plan of a game between two decisions: ticks left, lane, fire button, and whether the
+superzapper is pressed next."""
 
 _HELD_LIMITS = {
     "left": (0, LONGEST),
@@ -159,11 +159,10 @@ class Planner:
     """The strongest teacher: looks ahead in the compiled simulator.
 
     Every plan ("go to this lane and stay there, firing", at the end of a wave also with the
-    superzapper first, or the scripted expert's own play) is
-    played for some ticks in copies of the RAM image, on random streams derived from the image and
-    ``seed``, the same ones for all plans; it never reads or moves a game's own stream.  The plan
-    that earns most is followed for ``budget.every`` ticks.  In the dive between two levels the
-    expert steers.
+    superzapper first, or the scripted expert's own play) is played for some ticks in copies of the
+    RAM image, on random streams derived from the image and ``seed``, the same ones for all plans;
+    it never reads or moves a game's own stream.  The plan that earns most is followed for
+    ``budget.every`` ticks.  In the dive between two levels the expert steers.
 
     With ``every=1`` a decision is a function of the image, the inputs under way and the seed.
     Otherwise the planner remembers each game's plan: see ``reset`` and ``state_dict``.

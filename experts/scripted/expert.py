@@ -127,9 +127,8 @@ class ScriptedExpert:
 
     It knows where each danger will be in the next 16 ticks, takes the best way through them, and
     fires at what it can hit, with a shot in reserve while an enemy is near the rim; the
-    superzapper ends each wave.  It never
-    reads a game's random stream: with inputs under way it rolls a copy of the game forward on a
-    stream of its own.
+    superzapper ends each wave.  It never reads a game's random stream: with inputs under way it
+    rolls a copy of the game forward on a stream of its own.
     """
 
     name = "expert"

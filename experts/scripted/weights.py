@@ -65,7 +65,7 @@ class Weights:
     knows_fuseballs: bool = True
     knows_spikes: bool = True
     zaps_last: bool = True
-    """Whether the superzapper ends a wave of which nothing waits any more."""
+    """Whether to press the superzapper once the queue of enemies is empty, to end the wave."""
 
     def record(self) -> NDArray[np.void]:
         """Return the weights for compiled code, an array of one WEIGHTS_DTYPE record, ``(1,)``."""

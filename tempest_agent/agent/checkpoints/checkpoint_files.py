@@ -13,7 +13,6 @@ import io
 import logging
 import struct
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -23,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from tempest_agent.envs.archives import ArchiveError, read_arrays
+from tempest_agent.envs.archives import UNREADABLE, ArchiveError, read_arrays
 from tempest_agent.envs.messages import shown
 from tempest_agent.errors import UserError, one_line
 from tempest_agent.files.atomic_files import remove_leftovers, replacing, set_aside
@@ -39,19 +38,7 @@ FORMAT = "tempest-agent checkpoint"
 SCHEMA = 1
 SUFFIX = ".pt"
 
-_UNREADABLE = (
-    OSError,
-    RuntimeError,
-    EOFError,
-    ValueError,
-    LookupError,
-    AttributeError,
-    TypeError,
-    MemoryError,
-    struct.error,
-    zlib.error,
-    zipfile.BadZipFile,
-)
+_UNREADABLE = (*UNREADABLE, AttributeError, TypeError, MemoryError, struct.error)
 """What reading a damaged archive ends in, depending on which of its bytes are wrong."""
 
 _ARCHIVE = b"PK\x03\x04"

@@ -33,7 +33,6 @@ class GameHistory:
         frames: frames played so far.
         finished: games finished so far.
         teacher_free_finished: games among them that the teacher never drove.
-        teacher_free_score: mean of ``teacher_free_scores``; None before the first such game.
     """
 
     def __init__(self, teacher_free: NDArray[np.bool_], replicas: Replicas = ALONE) -> None:
@@ -41,7 +40,6 @@ class GameHistory:
         self.replicas = replicas
         self.frames = 0
         self.finished = self.teacher_free_finished = 0
-        self.teacher_free_score: float | None = None
         self._returns = np.zeros(teacher_free.size)
         self._made = np.zeros((teacher_free.size, len(DRIVER_NAMES)))
         self._recent: list[list[float]] = []
@@ -86,7 +84,6 @@ class GameHistory:
             self._teacher_free_games[0][0] <= oldest or len(self._teacher_free_games) > MOST_GAMES
         ):
             del self._teacher_free_games[0]
-        self._rate()
 
     def forget(self, games: NDArray[np.bool_]) -> None:
         """Drop the running games ``games`` (bool ``(N,)``); new ones take their place."""
@@ -98,9 +95,11 @@ class GameHistory:
         """Scores of the last ``RECENT_GAMES`` teacher-free games, oldest first."""
         return [score for _, score, _ in self._teacher_free_games[-RECENT_GAMES:]]
 
-    def _rate(self) -> None:
+    @property
+    def teacher_free_score(self) -> float | None:
+        """Mean of ``teacher_free_scores``; None before the first such game has ended."""
         scores = self.teacher_free_scores
-        self.teacher_free_score = float(np.mean(scores)) if scores else None
+        return float(np.mean(scores)) if scores else None
 
     def figures(self) -> dict[str, float]:
         """Return metrics of the games that have ended so far; those without a game are left out.
@@ -157,7 +156,6 @@ class GameHistory:
         self._made = np.asarray(state["made"]).astype(np.float64)
         self._recent = [list(game) for game in state["recent"]]
         self._teacher_free_games = [list(game) for game in state["free_games"]]
-        self._rate()
 
 
 def _put(metrics: dict[str, float], name: str, value: float | None, scale: float) -> None:

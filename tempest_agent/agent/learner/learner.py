@@ -70,7 +70,6 @@ class Learner:
         )
         self._copy_networks()
         self._parts = self.online.parts()
-        self._parameters = list(self.online.parameters())
         self.grad_norm = torch.zeros((), device=device)
         self.updates = 0
         self.target_clip = learner.target_clip
@@ -141,7 +140,7 @@ class Learner:
         labels = self._count_labels(batch) if self.objective.imitates(imitation) else 1.0
         parts = self.learner.gradient_accumulation_steps * accumulation
         errors = torch.empty(count, device=self.device)
-        for parameter in self._parameters:
+        for parameter in self.online.parameters():
             parameter.grad = None
         for first, last in micro_batches(count, parts):
             share = (last - first) / (count * self.replicas.size)

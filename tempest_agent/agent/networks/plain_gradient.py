@@ -153,7 +153,7 @@ def spread_of(values: Tensor) -> Tensor:
 
 
 def _arrays(*tensors: Tensor) -> list[NDArray[Any]]:
-    return [tensor.contiguous().numpy() for tensor in tensors]
+    return [tensor.detach().contiguous().numpy() for tensor in tensors]
 
 
 @rule
