@@ -24,7 +24,8 @@ LANE_FEATURES = 16
 def needed_memory(config: Config) -> dict[str, int]:
     """Return the bytes that a run needs at least, by the setting to lower."""
     replay, run = config.replay, config.run
-    row_bytes = ReplayBuffer.bytes_per_row(NUM_FEATURES, replay.prioritised)
+    plans = config.teacher.labels == "plans"
+    row_bytes = ReplayBuffer.bytes_per_row(NUM_FEATURES, replay.prioritised, plans)
     return {
         f"replay.capacity={replay.capacity}": replay.capacity * row_bytes,
         **_network_memory(config, NUM_FEATURES, BUTTON_PAIRS),

@@ -9,8 +9,8 @@ total, so no region of the buffer is missed by chance.  A new row has the larges
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +19,24 @@ from tempest_agent.agent.devices import Column
 from tempest_agent.errors import UserError
 
 from .n_step import FINAL, assemble
+from .plans import PLANS, Plans
 from .ring import ReplayRing
-from .rows import DRIVER_SHIFT, LABELLED, ZAP_LEGAL, Batch, Path
+from .rows import DRIVER_SHIFT, HAS_PLANS, LABELLED, ZAP_LEGAL, Batch, Path, Rows
 from .sum_tree import SumTree
 
 PRIORITY_FLOOR = 1e-3
+
+TRIES = 8
+"""Times that as many rows as are wanted with plans, times 4, are drawn; uniform ones fill up."""
+
+
+class Shares(NamedTuple):
+    """Shares of a batch that are drawn from some rows only; the rest is drawn from all."""
+
+    labelled: float
+    """From rows with plans."""
+    near_death: float
+    """From rows of the last ticks before a death."""
 
 
 def _itself(value: Any) -> Any:
@@ -45,6 +58,7 @@ class ReplayBuffer(ReplayRing):
         priority_exponent: alpha of Schaul et al. 2016, "Prioritized experience replay".
         stored: type of the observations' numbers (``Layout.stored``).
         stored_counts: type of the continuous actions (``Layout.stored_counts``).
+        shares: how batches are made up in a replay that keeps plans; None for one without.
 
     Raises:
         UserError: the buffer would not fit into the free memory.
@@ -64,6 +78,7 @@ class ReplayBuffer(ReplayRing):
         priority_exponent: float = 0.5,
         stored: str = "int8",
         stored_counts: str = "int8",
+        shares: Shares | None = None,
     ) -> None:
         length = capacity // num_envs
         if length < n_steps + 2:
@@ -78,7 +93,10 @@ class ReplayBuffer(ReplayRing):
             stored=stored,
             stored_counts=stored_counts,
             prioritised=prioritised,
+            plans=shares is not None,
         )
+        self.shares = shares
+        self._near: NDArray[np.int64] | None = None
         self.n_steps, self.gamma = n_steps, gamma
         self.cut, self.paths = trace == "cut", trace == "retrace"
         self.priority_exponent = priority_exponent
@@ -133,7 +151,7 @@ class ReplayBuffer(ReplayRing):
             raise ValueError("the replay holds no complete decision yet; add two steps first")
         weights = np.ones(count, np.float32)
         if self.priorities is None:
-            rows = self._draw_uniformly(count)
+            rows = self._draw_shares(count)
         else:
             rows = self.priorities.sample(count, self.random)
             chance = self.priorities.values[rows] / self.priorities.total
@@ -145,6 +163,54 @@ class ReplayBuffer(ReplayRing):
         drawn = self.random.integers(0, len(self), count)
         oldest = (self.position - self.filled) % self.length
         return (drawn + oldest * self.num_envs) % (self.length * self.num_envs)
+
+    def _draw_shares(self, count: int) -> NDArray[np.int64]:
+        """Return ``count`` rows: near a death, then labelled, then any, as ``shares`` says."""
+        if self.shares is None:
+            return self._draw_uniformly(count)
+        wanted = round(count * self.shares.near_death)
+        near = self._near_death()
+        parts = [near[self.random.integers(0, near.size, wanted if near.size else 0)]]
+        parts += self._draw_labelled(round(count * self.shares.labelled))
+        parts.append(self._draw_uniformly(count - sum(part.size for part in parts)))
+        return np.concatenate(parts)
+
+    def _draw_labelled(self, count: int) -> Iterator[NDArray[np.int64]]:
+        """Yield up to ``count`` rows with plans, each drawn uniformly among them."""
+        flags = self.flags.reshape(-1)
+        for _ in range(TRIES if count else 0):
+            rows = self._draw_uniformly(4 * count)
+            found = rows[flags[rows] & HAS_PLANS > 0][:count]
+            yield found
+            count -= found.size
+            if not count:
+                return
+
+    def _near_death(self) -> NDArray[np.int64]:
+        """Return the rows near a death that can be drawn."""
+        if self._near is None:
+            near = self.plan_columns["near_death"][: self.filled].copy()
+            near[(self.position - 1) % self.length] = False
+            self._near = np.flatnonzero(near)
+        return self._near
+
+    def add(self, rows: Rows) -> None:
+        """Store one step of every game, over the oldest ones when full."""
+        super().add(rows)
+        self._near = None
+
+    def mark_deaths(self, died: NDArray[np.bool_], ticks: int) -> None:
+        super().mark_deaths(died, ticks)
+        self._near = None
+
+    def _plans(self, rows: NDArray[np.int64], flags: NDArray[np.uint8]) -> Plans | None:
+        if not self.plan_columns:
+            return None
+        spin, buttons, regret = (
+            self.plan_columns[name].reshape(-1, PLANS)[rows]
+            for name in ("plan_spin", "plan_buttons", "plan_regret")
+        )
+        return Plans(spin, buttons, regret, (flags & HAS_PLANS) > 0)
 
     def _batch(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Batch:
         count = rows.size
@@ -172,7 +238,7 @@ class ReplayBuffer(ReplayRing):
             returns, discounts, horizons, (flags & ZAP_LEGAL) > 0, next_zap,
             ((flags >> DRIVER_SHIFT) & 3).astype(np.uint8), self.label_spin.reshape(-1)[rows],
             self.label_buttons.reshape(-1)[rows], (flags & LABELLED) > 0, weights, rows,
-            self._path(rows, horizons) if self.paths else None,
+            self._path(rows, horizons) if self.paths else None, self._plans(rows, flags),
         )  # fmt: skip
 
     def _path(self, rows: NDArray[np.int64], horizons: NDArray[np.int64]) -> Path:
@@ -228,6 +294,7 @@ class ReplayBuffer(ReplayRing):
         ):
             raise UserError("the replay snapshot has other priorities than one for each decision")
         super().load(arrays, state)
+        self._near = None
         self.load_random(state)
         if self.priorities is not None and priorities is not None:
             self.priorities.set(everything, priorities.astype(np.float64))

@@ -9,7 +9,7 @@ import torch
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import Config
 
-from .buffer import ReplayBuffer
+from .buffer import ReplayBuffer, Shares
 from .device_buffer import DeviceReplay
 
 log = logging.getLogger("tempest_agent")
@@ -36,6 +36,11 @@ def make_replay(
         "priority_exponent": replay.priority_exponent,
         "stored": layout.stored,
         "stored_counts": layout.stored_counts,
+        "shares": (
+            Shares(learner.labelled_share, learner.death_share)
+            if config.teacher.labels == "plans"
+            else None
+        ),
     }
     if lives_on_device(config, layout, device):
         return DeviceReplay(
@@ -49,7 +54,7 @@ def lives_on_device(config: Config, layout: Layout, device: torch.device) -> boo
     replay = config.replay
     if replay.storage != "auto":
         return replay.storage == "device"
-    if device.type != "cuda":
+    if device.type != "cuda" or config.teacher.labels == "plans":
         return False
     needed = replay.capacity * ReplayBuffer.bytes_per_row(layout.num_features, replay.prioritised)
     free = torch.cuda.mem_get_info(device)[0]

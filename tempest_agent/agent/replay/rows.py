@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.devices import Column
 
+from .plans import Plans
+
 AGENT, EXPLORATION, EXPERT = range(3)
 DRIVER_NAMES = ("agent", "exploration", "expert")
 
 TERMINATED, TRUNCATED, EPISODE_START, ZAP_LEGAL = 1, 2, 4, 8
 DRIVER_SHIFT = 4
 LABELLED = 64
+HAS_PLANS = 128
 
 
 class Rows(NamedTuple):
@@ -80,14 +83,17 @@ class Batch(NamedTuple):
     """Flat row numbers, for ``update_priorities``."""
     path: Path | None = None
     """The steps of each return; only for retrace."""
+    plans: Plans | None = None
+    """Labels that value several plans; only where the replay keeps such."""
 
     def part(self, first: int, last: int) -> Batch:
         """Return rows ``first`` to ``last - 1``, without copying."""
-        columns = self._asdict()
-        path = columns.pop("path")
-        parts: dict[str, Any] = {name: column[first:last] for name, column in columns.items()}
-        if path is not None:
-            parts["path"] = Path(*(column[first:last] for column in path))
+        parts: dict[str, Any] = {}
+        for name, column in self._asdict().items():
+            if isinstance(column, Path | Plans):
+                parts[name] = type(column)(*(part[first:last] for part in column))
+            elif column is not None:
+                parts[name] = column[first:last]
         return Batch(**parts)
 
 
