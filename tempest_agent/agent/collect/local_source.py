@@ -45,8 +45,9 @@ class LocalSource:
         zap_legal = games.zap_legal()
         driver = drivers.choose(expert_ratio if self.teacher else 0.0, epsilon_floor)
         own_spin, own_buttons = self.act(codes, zap_legal)
+        images = games.images() if self.teacher or self.labeller else None
         if self.teacher:
-            label_spin, label_buttons = self.teacher.act(games.images())
+            label_spin, label_buttons = self.teacher.act(images)
         else:
             label_spin, label_buttons = np.zeros_like(own_spin), np.zeros_like(own_buttons)
         explores, expert = driver == EXPLORATION, driver == EXPERT
@@ -56,7 +57,7 @@ class LocalSource:
         # The games overwrite their observation in place; the replay needs the one acted on.
         codes = codes.copy()
         if self.labeller:
-            self.labeller.see(*games.images())
+            self.labeller.see(*images)
         step = games.step(spin.astype(own_spin.dtype), buttons.astype(np.uint8))
         rows = Rows(
             codes=codes,

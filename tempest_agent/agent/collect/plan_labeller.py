@@ -16,12 +16,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.agent.games.interface import Games
+from tempest_agent.agent.games.tempest_games import TempestGames
 from tempest_agent.agent.replay.plans import LateLabels, merge_plans
+from tempest_agent.config import Config
 from tempest_agent.envs.features.layout import MAX_INPUT_DELAY
 from tempest_agent.envs.machine.memory import RAM_DTYPE, as_bytes, from_bytes
+from tempest_agent.errors import UserError
 from tempest_agent.experts import Planner
 
 Merged = tuple[NDArray[np.int8], NDArray[np.uint8], NDArray[np.uint16]]
+
+
+LABEL_STREAM = 1
+"""Key of the stream that chooses states, beside that of the drivers."""
 
 
 class _Asked(NamedTuple):
@@ -66,9 +74,7 @@ class PlanLabeller:
         here = self._step % len(self._images)
         self._images[here], self._inputs[here], self._open[here] = ram, pending, True
 
-    def label(
-        self, died: NDArray[np.bool_], game_over: NDArray[np.bool_]
-    ) -> LateLabels | None:
+    def label(self, died: NDArray[np.bool_], game_over: NDArray[np.bool_]) -> LateLabels | None:
         """Ask for labels of what was seen; return those that were asked for a step ago.
 
         Args:
@@ -120,7 +126,7 @@ class PlanLabeller:
         inputs = np.zeros((*asked.shape, MAX_INPUT_DELAY, 2), np.int16)
         delay = self._inputs.shape[2]
         inputs[:, :, :delay] = self._inputs
-        images = as_bytes(self._images.reshape(-1)).reshape(*asked.shape, -1)
+        images = as_bytes(self._images)
         arrays = {"images": images, "inputs": inputs, "open": self._open, "asked": asked}
         state = {name: array[order].swapaxes(0, 1).copy() for name, array in arrays.items()}
         return {**state, "delay": delay, "random": self.random.bit_generator.state}
@@ -135,8 +141,7 @@ class PlanLabeller:
         }
         if arrays["open"].shape != (steps, games):
             raise ValueError(f"labels of shape {arrays['open'].shape}, not {(steps, games)}")
-        images = from_bytes(arrays["images"].reshape(steps * games, -1))
-        self._images = images.reshape(steps, games)
+        self._images = from_bytes(arrays["images"])
         self._inputs = arrays["inputs"][:, :, : int(state["delay"])].astype(np.int16)
         self._open = arrays["open"].astype(np.bool_)
         self._step = steps - 1
@@ -145,8 +150,30 @@ class PlanLabeller:
         self.random.bit_generator.state = state["random"]
 
 
-def merged_plans(
-    planner: Planner, images: NDArray[np.void], inputs: NDArray[np.int16]
-) -> Merged:
+def merged_plans(planner: Planner, images: NDArray[np.void], inputs: NDArray[np.int16]) -> Merged:
     """Return the labels ``(M, PLANS)`` of M images and the inputs under way."""
     return merge_plans(*planner.evaluate_plans(images, inputs))
+
+
+def make_labeller(config: Config, games: Games, drivers_seed: int) -> PlanLabeller | None:
+    """Return what labels states of ``games``; None unless ``teacher.labels`` is ``plans``.
+
+    Raises:
+        UserError: other games than Tempest.
+    """
+    teacher = config.teacher
+    if teacher.labels != "plans":
+        return None
+    if not isinstance(games, TempestGames):
+        raise UserError(
+            "teacher.labels=plans values plans in Tempest's simulator, and these are other games; "
+            "leave it at action"
+        )
+    seed = np.random.SeedSequence(drivers_seed, spawn_key=(LABEL_STREAM,))
+    return PlanLabeller(
+        Planner(seed=config.run.seed),
+        games.num_games,
+        teacher.label_share,
+        teacher.death_labels,
+        int(seed.generate_state(1)[0]),
+    )

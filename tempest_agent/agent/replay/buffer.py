@@ -168,10 +168,10 @@ class ReplayBuffer(ReplayRing):
         """Return ``count`` rows: near a death, then labelled, then any, as ``shares`` says."""
         if self.shares is None:
             return self._draw_uniformly(count)
-        wanted = round(count * self.shares.near_death)
+        wanted = int(count * self.shares.near_death)
         near = self._near_death()
         parts = [near[self.random.integers(0, near.size, wanted if near.size else 0)]]
-        parts += self._draw_labelled(round(count * self.shares.labelled))
+        parts += self._draw_labelled(int(count * self.shares.labelled))
         parts.append(self._draw_uniformly(count - sum(part.size for part in parts)))
         return np.concatenate(parts)
 
@@ -210,7 +210,8 @@ class ReplayBuffer(ReplayRing):
             self.plan_columns[name].reshape(-1, PLANS)[rows]
             for name in ("plan_spin", "plan_buttons", "plan_regret")
         )
-        return Plans(spin, buttons, regret, (flags & HAS_PLANS) > 0)
+        # PyTorch knows little of uint16.
+        return Plans(spin, buttons, regret.astype(np.int32), (flags & HAS_PLANS) > 0)
 
     def _batch(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Batch:
         count = rows.size

@@ -33,7 +33,7 @@ class Plans(NamedTuple):
     buttons: Column
     """Buttons of the first action, uint8."""
     regret: Column
-    """Points, uint16, at most ``MOST_REGRET``; ``NO_PLAN`` where there is no plan."""
+    """Points, int32, at most ``MOST_REGRET``; ``NO_PLAN`` where there is no plan."""
     known: Column
     """Bool ``(B,)``: whether the row has plans at all; the others have anything."""
 
