@@ -87,6 +87,16 @@ def _learner_problems(config: Config) -> Iterator[tuple[bool, str]]:
         "dueling and learner.loss at their defaults",
     )
     yield (
+        network.policy_head and network.value_head != "lanes",
+        "network.policy_head=true is a head by lanes beside such a value head: set "
+        "network.value_head=lanes, with network.encoder=lanes and network.spinner_knots=63",
+    )
+    yield (
+        network.acts == "policy" and not network.policy_head,
+        "network.acts=policy plays what the policy head prefers, and there is none; set "
+        "network.policy_head=true too",
+    )
+    yield (
         learner.target_clip == 0 and learner.loss == "c51",
         f"learner.loss=c51 spreads its {learner.value_bins} bins between both "
         "learner.target_clip, and that is 0, no clamp; set learner.target_clip to what no return "

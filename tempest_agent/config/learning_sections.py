@@ -34,6 +34,19 @@ class NetworkConfig:
         choices=("linear", "quadratic"),
     )
     layer_norm: bool = setting(True, "Whether every layer's outputs are normalised.")
+    policy_head: bool = setting(
+        False, "Whether a second lanes head chooses actions, taught by labels instead of values."
+    )
+    acts: str = setting(
+        "values",
+        "The head whose best action is played: values, or the policy head's.",
+        choices=("values", "policy"),
+    )
+    avoids_deadly: bool = setting(
+        False,
+        "Whether turns into a lane that is deadly in this tick are no choice; needs an observation "
+        "with a danger table.",
+    )
 
 
 @dataclass(frozen=True)

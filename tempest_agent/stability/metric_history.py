@@ -72,6 +72,8 @@ class RunFacts(NamedTuple):
 def label_pull(config: Config, has_teacher: bool = False) -> float:
     """Return how far imitation may raise the labelled action's value, or lower another's.
 
+    With a policy head it moves no value.
+
     The cross entropy of temperature T and weight w pushes an action that is D below the label with
     at most ``w / T * exp(-D / T)``, and the value loss pulls back with at most 1 in the share of
     the decisions that take it: with A actions, ``RARE / A``.  Both are equal at
@@ -80,7 +82,7 @@ def label_pull(config: Config, has_teacher: bool = False) -> float:
     learner, labelled = config.learner, has_teacher or config.teacher.name != "none"
     if not (labelled or config.replay.demonstrations) or learner.imitation_weight == 0:
         return 0.0
-    if learner.imitation == "none":
+    if learner.imitation == "none" or config.network.policy_head:
         return 0.0
     temperature = learner.imitation_temperature
     actions = BUTTON_PAIRS * config.network.spinner_knots

@@ -12,6 +12,7 @@ from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.config import Config
 from tempest_agent.envs.machine.memory import LANES
+from tempest_agent.errors import UserError
 
 from .schema_checks import (
     Check,
@@ -37,6 +38,7 @@ _LAYOUT = {
     "lane_features": whole(0, 10**6),
     "lane_exists": whole(0, 10**6),
     "lane_position": whole(-1, 10**7),
+    "forecast_features": whole(0, 10**6),
     "num_pairs": whole(1, 10**5),
     "counts": whole(1, 2**15 - 1),
     "stored": one_of(("int8", "uint8", "float16", "float32", "float64")),
@@ -51,7 +53,7 @@ def layout_of(value: Any) -> Layout:
         raise MisfitError(f"its entry layout has an unknown name {quoted(min(unknown, key=str))}")
     layout = Layout(**value)
     if (
-        layout.lane_features * LANES > layout.num_features
+        (layout.lane_features + layout.forecast_features) * LANES > layout.num_features
         or layout.lane_exists >= max(layout.lane_features, 1)
         or layout.lane_position >= layout.num_features
         or (layout.fire_and_zap and layout.num_pairs != 4)
@@ -119,7 +121,7 @@ class _Weights:
             try:
                 with torch.device("meta"):
                     made = QNetwork(self._layout, network, self._config.learner)
-            except (RuntimeError, ValueError, OverflowError) as error:
+            except (RuntimeError, ValueError, OverflowError, UserError) as error:
                 raise MisfitError("its settings and layout are those of no network") from error
             self._shapes = {name: value.shape for name, value in made.state_dict().items()}
         return self._shapes

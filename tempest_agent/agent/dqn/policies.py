@@ -25,7 +25,7 @@ from tempest_agent.agent.checkpoints.checkpoint_schema import PLAYER, require_en
 from tempest_agent.agent.checkpoints.policy import player_of, write_player
 from tempest_agent.agent.games.action_forms import form_of
 from tempest_agent.agent.games.spaces import spaces_from, spaces_to
-from tempest_agent.agent.inference.greedy import choose
+from tempest_agent.agent.inference.greedy import choose_to_act
 from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.config import Config, to_dict
 from tempest_agent.envs.messages import shown
@@ -39,7 +39,7 @@ class HybridPolicy(BasePolicy):
         observation_space: a ``Box``; its observations are flattened.
         action_space: one that ``action_forms`` knows.
         lr_schedule: not used; the learner has its own.
-        network: whose values are maximised.
+        network: whose values, or policy, are maximised.
         config: of ``network``.
 
     Attributes:
@@ -130,10 +130,10 @@ class HybridPolicy(BasePolicy):
     def _predict(self, observation: Any, deterministic: bool = False) -> Tensor:
         """Return the discrete value and the position in [-1, 1] of each row, ``(B, 2)``."""
         features = observation.float().reshape(len(observation), -1) * self._unit
-        heads = self.network(features)
         # Tempest ignores a zap that would do nothing, so all values are legal.
-        legal = torch.ones(heads.values.shape[:2], dtype=torch.bool, device=heads.values.device)
-        choice = choose(self.network, heads, legal)
+        shape = len(features), self.network.layout.num_pairs
+        legal = torch.ones(shape, dtype=torch.bool, device=features.device)
+        choice = choose_to_act(self.network, self.network, features, legal)
         return torch.stack((choice.pair.float(), choice.position), dim=1)
 
 

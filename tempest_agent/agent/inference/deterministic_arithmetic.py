@@ -189,6 +189,8 @@ def pick(
     proposed: Doubles,
     positions: Doubles,
     legal: NDArray[np.bool_],
+    deadly: NDArray[np.bool_],
+    deadly_proposed: NDArray[np.bool_],
     best_pair: NDArray[np.uint8],
     best_position: Doubles,
 ) -> None:
@@ -199,20 +201,25 @@ def pick(
         proposed: ``(N, P)`` of the proposals, minus infinity without any.
         positions: ``(N, P)`` of the proposals.
         legal: ``(N, P)``.
+        deadly: ``(N, K)``, knots that are none of the candidates unless all legal ones are deadly.
+        deadly_proposed: ``(N, P)``, the same of the proposals.
         best_pair: ``(N,)``, written.
         best_position: ``(N,)``, written.
     """
     rows, pairs, count = values.shape
     for row in range(rows):
         best = -np.inf
-        for pair in range(pairs):
-            if not legal[row, pair]:
-                continue
-            if proposed[row, pair] > best:
-                best = proposed[row, pair]
-                best_pair[row], best_position[row] = pair, positions[row, pair]
-            for knot in range(count):
-                if values[row, pair, knot] > best:
-                    best = values[row, pair, knot]
-                    best_pair[row] = pair
-                    best_position[row] = 2.0 * knot / (count - 1) - 1.0
+        for spares in (True, False):
+            for pair in range(pairs):
+                if not legal[row, pair]:
+                    continue
+                if proposed[row, pair] > best and not (spares and deadly_proposed[row, pair]):
+                    best = proposed[row, pair]
+                    best_pair[row], best_position[row] = pair, positions[row, pair]
+                for knot in range(count):
+                    if values[row, pair, knot] > best and not (spares and deadly[row, knot]):
+                        best = values[row, pair, knot]
+                        best_pair[row] = pair
+                        best_position[row] = 2.0 * knot / (count - 1) - 1.0
+            if best > -np.inf:
+                break

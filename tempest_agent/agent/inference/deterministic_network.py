@@ -12,7 +12,8 @@ What cannot change which action is best is left out:
 * with plain values the state value of the dueling head, which all actions share;
 * with ``c51`` the scale of the bins: they are taken to lie between -1 and 1;
 * with ``iqn`` the single quantiles.  At the even fractions of play a value is their mean, and as
-  everything after ``FractionLayer`` is linear, the mean of its answers can go through once.
+  everything after ``FractionLayer`` is linear, the mean of its answers can go through once;
+* the head that does not act: values where the policy chooses, the policy where values do.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from tempest_agent.agent.networks.deadly_lanes import deadly_turns
 from tempest_agent.agent.networks.encoders import LanesEncoder, MlpEncoder
 from tempest_agent.agent.networks.lane_head import (
     HALVES,
@@ -120,7 +122,10 @@ class DeterministicLanes:
 
 
 class _LaneValues:
-    """A lane head in the fixed order, up to a constant that all actions share."""
+    """A lane head in the fixed order, up to a constant that all actions share.
+
+    The policy's logits are such values too.
+    """
 
     def __init__(self, head: LaneHead, encoder: DeterministicLanes, position: int) -> None:
         self._encoder, self._position = encoder, position
@@ -167,15 +172,16 @@ class DeterministicNetwork:
         self._numbers = network.distribution.head_numbers
         self._dueling = network.dueling
         self._values = _Layer(network.value_head, None, rectify=False)
+        self._layout, self._turns = network.layout, network.turns
         self._lanes: _LaneValues | None = None
-        if network.lane_head is not None and isinstance(self._encoder, DeterministicLanes):
-            position = network.layout.lane_position
-            self._lanes = _LaneValues(network.lane_head, self._encoder, position)
+        head = network.policy_head if network.acts_by_policy else network.lane_head
+        if head is not None and isinstance(self._encoder, DeterministicLanes):
+            self._lanes = _LaneValues(head, self._encoder, network.layout.lane_position)
         self._fractions: Floats | None = None
         if network.fraction_layer is not None:
             self._fractions = _mean_answer(network.fraction_layer)
         self._proposals: _Layer | None = None
-        if network.proposes:
+        if network.proposes and not network.acts_by_policy:
             self._proposals = _Layer(network.spinner_head, None, rectify=False)
 
     def act(
@@ -202,9 +208,23 @@ class DeterministicNetwork:
                 values = values[:, :, :0]
         legal = np.ones((rows, BUTTON_PAIRS), np.bool_)
         legal[:, ZAP:] = zap_legal[:, None]
+        avoided = self._avoided(observation, positions)
         buttons, position = np.zeros(rows, np.uint8), np.zeros(rows)
-        pick(values, proposed, positions, legal, buttons, position)
-        return np.rint(position * SPINNER_MAX).astype(np.int8), buttons
+        pick(values, proposed, positions, legal, *avoided, buttons, position)
+        return _counts(position), buttons
+
+    def _avoided(
+        self, observation: Floats, positions: Doubles
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Return which knots ``(N, K)`` and which proposals ``(N, P)`` end in a deadly lane."""
+        if self._turns is None:
+            shape = len(observation), self._knots
+            return np.zeros(shape, np.bool_), np.zeros(positions.shape, np.bool_)
+        # Comparisons and whole numbers, which are the same on every machine.
+        deadly = deadly_turns(torch.from_numpy(observation), self._layout, self._turns).numpy()
+        axis = _counts(np.linspace(-1.0, 1.0, self._knots)).astype(np.int64) + SPINNER_MAX
+        own = _counts(positions).astype(np.int64) + SPINNER_MAX
+        return np.ascontiguousarray(deadly[:, axis]), np.take_along_axis(deadly, own, axis=1)
 
     def _at_knots(self, hidden: Floats) -> Floats:
         """Return the numbers ``(N, 4, K, D)`` of the knots."""
@@ -239,6 +259,11 @@ def _mean_answer(layer: FractionLayer) -> Floats:
     for row in answers:
         total += row
     return (total / layer.count).astype(np.float32)
+
+
+def _counts(position: Doubles) -> NDArray[np.int8]:
+    """Return the nearest knob counts for positions in [-1, 1]."""
+    return np.rint(position * SPINNER_MAX).astype(np.int8)
 
 
 def _floats(tensor: Tensor) -> Floats:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from tempest_agent.agent.networks.encoders import MlpEncoder
-from tempest_agent.agent.networks.q_network import Heads, QNetwork
+from tempest_agent.agent.networks.q_network import Heads, Preferences, QNetwork
 
 ALIGNMENT = 8
 """Matrices whose sides are multiples of this run several times as fast on a GPU in 16 bits."""
@@ -53,6 +53,8 @@ class InferenceCopy:
         if aligned:
             self.extra_inputs = _align(self.network)
         self._forward: Any = torch.compile(self.network) if compiled else self.network
+        by_policy = self.network.preferences
+        self._preferences: Any = torch.compile(by_policy) if compiled else by_policy
 
     def own_parts(self) -> list[Tensor]:
         """Return the copy's weights without padding, in the owner's order."""
@@ -72,9 +74,15 @@ class InferenceCopy:
 
     @torch.no_grad()
     def __call__(self, observation: Tensor) -> Heads:
-        """Return the outputs for observations ``(B, F)``; values are float32."""
-        heads: Heads = self._forward(self.inputs(observation))
+        """Return the outputs for observations ``(B, F)`` but the policy's; values are float32."""
+        heads: Heads = self._forward(self.inputs(observation), with_policy=False)
         return heads
+
+    @torch.no_grad()
+    def preferences(self, observation: Tensor) -> Preferences:
+        """Return what the policy head says for observations ``(B, F)``; logits are float32."""
+        preferences: Preferences = self._preferences(self.inputs(observation))
+        return preferences
 
 
 def _align(network: QNetwork) -> int:

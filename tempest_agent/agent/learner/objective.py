@@ -9,15 +9,15 @@ from torch import Tensor
 
 from tempest_agent.agent.devices import Column, to_device
 from tempest_agent.agent.networks import plain_gradient
-from tempest_agent.agent.networks.actions import pair_mask, to_unit
+from tempest_agent.agent.networks.actions import to_unit
 from tempest_agent.agent.networks.interpolation import nearest_knot
 from tempest_agent.agent.networks.q_network import Heads, QNetwork
 from tempest_agent.agent.replay.rows import Batch
 from tempest_agent.config import Config
 from tempest_agent.envs.machine.inputs import ZAP
 
-from .imitation import cross_entropy, resemblance
 from .metrics import Metrics
+from .policy_losses import Labels, PolicyLosses
 from .targets import Target
 
 
@@ -64,6 +64,7 @@ class Objective:
         self.layout = online.layout
         self.online = online
         self.device = device
+        self.policy_losses = PolicyLosses(config, online)
 
     def imitates(self, imitation: Tensor | float) -> bool:
         """Return whether the loss has an imitation term; a tensor counts as a gate above 0."""
@@ -121,8 +122,12 @@ class Objective:
         loss = (row_loss * rows.weight).mean()
         predicted = distribution.mean(numbers)
         if self.imitates(imitation):
-            label_loss = self._label_losses(rows, heads, metrics).sum() / labels
-            loss = loss + self.learner.imitation_weight * imitation * label_loss
+            given = Labels(rows.label_pair, rows.label_position, rows.usable)
+            each = self.policy_losses.of_labels(heads, rows.zap_legal, given, metrics)
+            loss = loss + self.learner.imitation_weight * imitation * (each.sum() / labels)
+        elif heads.policy is not None:
+            # A gradient of 0, so that its weights are stepped in every form of the update.
+            loss = loss + 0.0 * heads.policy.sum()
         proposals = network.proposals(heads.latent)
         if proposals is not None:
             head = self._spinner_loss(rows, heads.detached(), proposals, imitation)
@@ -150,17 +155,6 @@ class Objective:
         if result.proposals is not None:
             _record_spinner(-result.climb.mean(), result.proposals, metrics)
         return result.predicted, result.each
-
-    def _label_losses(self, rows: BatchRows, heads: Heads, metrics: Metrics) -> Tensor:
-        """Return the cross entropies ``(B,)`` towards the teacher's actions; 0 without a label."""
-        knots, width = self.online.num_knots, self.learner.imitation_width
-        label = rows.label_pair, rows.label_position
-        alike = resemblance(*label, knots, width, self.layout.num_pairs)
-        legal = pair_mask(rows.zap_legal, self.layout.num_pairs)
-        each = cross_entropy(heads.values, legal, alike, self.learner.imitation_temperature)
-        each = torch.where(rows.usable > 0, each, 0.0)
-        metrics.mean("imitation_loss", each, rows.usable.sum())
-        return each
 
     def _spinner_loss(
         self, rows: BatchRows, heads: Heads, proposals: Tensor, imitation: Tensor | float

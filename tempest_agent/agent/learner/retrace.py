@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from tempest_agent.agent.devices import to_device
-from tempest_agent.agent.inference.greedy import features
-from tempest_agent.agent.networks.actions import pair_mask, to_unit
+from tempest_agent.agent.inference.greedy import allowed, features
+from tempest_agent.agent.networks.actions import knots, pair_mask, to_unit
 from tempest_agent.agent.networks.q_network import Heads, QNetwork
 from tempest_agent.agent.replay.rows import EXPLORATION, Batch
 from tempest_agent.config import Config, ExplorationConfig
@@ -76,9 +76,9 @@ class Retrace:
         expected = expected_values(chances, judge).view(shape)
         numbers = self.network.numbers_at(judge, pair, position)
         taken = self.network.distribution.mean(numbers).view(shape)
-        knots = judge.values.shape[2]
-        knot = nearest_index(position, knots)
-        chance = chances.gather(1, (pair * knots + knot).unsqueeze(1)).view(shape)
+        count = judge.values.shape[2]
+        knot = nearest_index(position, count)
+        chance = chances.gather(1, (pair * count + knot).unsqueeze(1)).view(shape)
         if layout.fire_and_zap:
             at_random = pair_chance(pair, zap_legal, self.exploration)
         else:
@@ -98,7 +98,8 @@ class Retrace:
     def _policy(self, observation: Tensor, legal: Tensor) -> tuple[Tensor, Heads]:
         """Return the student's softmax policy ``(B, 4 K)``, and the outputs that judge it."""
         judge, chooser = self.judge_and_chooser(observation)
-        return policy(chooser.values, legal, self.learner.trace_temperature), judge
+        temperature = self.learner.trace_temperature
+        return policy(chooser.values, legal, temperature, chooser.deadly), judge
 
 
 def expected_values(chances: Tensor, judge: Heads) -> Tensor:
@@ -130,15 +131,20 @@ def held_actions(driver: Tensor, spin: Tensor) -> Tensor:
     return held
 
 
-def policy(values: Tensor, legal: Tensor, temperature: float) -> Tensor:
+def policy(
+    values: Tensor, legal: Tensor, temperature: float, deadly: Tensor | None = None
+) -> Tensor:
     """Return pi of every button pair and knot, ``(B, 4 K)``.
 
     Args:
         values: ``(B, 4, K)``.
         legal: bool ``(B, 4)``.
         temperature: value difference that makes an action e times less likely.
+        deadly: bool ``(B, 63)``, knob counts that are no choice, as in ``greedy.allowed``.
     """
-    logits = (values / temperature).masked_fill(~legal.unsqueeze(2), -torch.inf).flatten(1)
+    axis = knots(values.shape[2], values.device).expand(values.shape)
+    may = allowed(axis, legal, deadly)
+    logits = (values / temperature).masked_fill(~may, -torch.inf).flatten(1)
     return torch.softmax(logits, dim=1)
 
 

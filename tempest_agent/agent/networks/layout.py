@@ -21,6 +21,9 @@ class Layout:
     lane_exists: int = 0
     lane_position: int = -1
     """Index of the feature that holds the player's position within its lane; -1 without one."""
+    forecast_features: int = 0
+    """Numbers of each lane in the tail after the globals, lane by lane; the first 16 of a lane say
+    whether it is deadly in each of the ticks 0 to 15.  0 without a danger table."""
     num_pairs: int = BUTTON_PAIRS
     """Values of the discrete action."""
     counts: int = SPINNER_MAX

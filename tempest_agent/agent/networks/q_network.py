@@ -1,8 +1,8 @@
 """The value network: an encoder and its heads.
 
-Heads: state value and advantages (Wang et al. 2016, "Dueling network architectures"), and one
-spinner proposal per button pair.  LayerNorm keeps values from running away on data of other players
-(Ball et al. 2023, "Efficient online RL with offline data").
+Heads: state value and advantages (Wang et al. 2016, "Dueling network architectures"), one spinner
+proposal per button pair, and if wanted a policy beside the values.  LayerNorm keeps values from
+running away on data of other players (Ball et al. 2023, "Efficient online RL with offline data").
 
 With ``learner.loss`` a distribution, the value head gives its numbers (``value_distributions``) for
 every button pair and knot.  Between knots these numbers are interpolated, and the value of a
@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from tempest_agent.config import LearnerConfig, NetworkConfig
 
+from .deadly_lanes import deadly_turns, landing_lanes, require_danger_table
 from .encoders import LanesEncoder, MlpEncoder
 from .interpolation import interpolate
 from .lane_head import LaneHead
@@ -35,11 +36,24 @@ class Heads(NamedTuple):
     """``(B, H)`` encoding, from which the spinner proposals are made."""
     detail: Tensor | None = None
     """``(B, 4, K, D)``, the numbers of each value's distribution; None if it is just a value."""
+    policy: Tensor | None = None
+    """``(B, 4, K)``, the policy's logits; None without a policy head, or where it was not asked."""
+    deadly: Tensor | None = None
+    """bool ``(B, 63)``, knob counts from -31 to 31 that are no choice; None without the mask."""
 
     def detached(self) -> Heads:
         """Return the same without gradients."""
-        detail = None if self.detail is None else self.detail.detach()
-        return Heads(self.values.detach(), self.latent.detach(), detail)
+        detail, policy = (
+            None if numbers is None else numbers.detach() for numbers in (self.detail, self.policy)
+        )
+        return Heads(self.values.detach(), self.latent.detach(), detail, policy, self.deadly)
+
+
+class Preferences(NamedTuple):
+    """What the policy head says of a batch of states; see ``Heads``."""
+
+    logits: Tensor
+    deadly: Tensor | None
 
 
 def dueling(numbers: Tensor) -> Tensor:
@@ -55,7 +69,13 @@ class QNetwork(nn.Module):
         layout: of the observation.
         settings: of the network.
         learner: its ``loss`` decides what a value is made of; a plain number by default.
+
+    Raises:
+        UserError: deadly lanes are to be avoided, and the observation does not show them.
     """
+
+    turns: Tensor | None
+    """Of the mask: ``landing_lanes``, whole numbers, so that a cast of the network leaves them."""
 
     def __init__(
         self, layout: Layout, settings: NetworkConfig, learner: LearnerConfig | None = None
@@ -88,6 +108,18 @@ class QNetwork(nn.Module):
         self.value_head = nn.Linear(width, self.outputs)
         self.spinner_head = nn.Linear(width, layout.num_pairs)
         self.fraction_layer = self.distribution.fraction_layer(width)
+        self.acts_by_policy = settings.acts == "policy"
+        # Last, so that all others begin as they would without it.
+        self.policy_head: LaneHead | None = None
+        if settings.policy_head:
+            self.policy_head = LaneHead(
+                settings.lane_width, width, layout.num_pairs, layout.counts, settings.layer_norm
+            )
+        turns = None
+        if settings.avoids_deadly:
+            require_danger_table(layout)
+            turns = landing_lanes()
+        self.register_buffer("turns", turns, persistent=False)
         with torch.no_grad():
             # Small first values: nothing to unlearn, and no action favoured by accident.
             self.value_head.weight.mul_(0.1)
@@ -95,21 +127,31 @@ class QNetwork(nn.Module):
             self.spinner_head.weight.mul_(0.1)
             self.spinner_head.bias.zero_()
 
-    def forward(self, observation: Tensor, fractions: Tensor | None = None) -> Heads:
+    def forward(
+        self, observation: Tensor, fractions: Tensor | None = None, with_policy: bool = True
+    ) -> Heads:
         """Return the outputs, in float32, for observations ``(B, F)`` in [-1, 1].
 
-        ``fractions``: ``(B, D)`` in [0, 1], the quantiles to give (iqn only); evenly spaced ones
-        by default.
+        Args:
+            observation: ``(B, F)``.
+            fractions: ``(B, D)`` in [0, 1], the quantiles to give (iqn only); evenly spaced ones
+                by default.
+            with_policy: whether the policy's logits are wanted, if there is a policy head.
         """
+        deadly = self.deadly(observation)
         if self.lane_head is not None and isinstance(self.encoder, LanesEncoder):
             lanes = self.encoder.lanes(observation)
             latent = self.encoder.summary(lanes, observation)
             place = observation[:, self.layout.lane_position]
             state = self._numbers(latent).unsqueeze(2)
-            return Heads(state + self.lane_head(lanes, latent, place), latent)
+            values = state + self.lane_head(lanes, latent, place)
+            policy = None
+            if self.policy_head is not None and with_policy:
+                policy = self.policy_head(lanes, latent, place)
+            return Heads(values, latent, None, policy, deadly)
         latent = self.encoder(observation)
         if self.distribution.is_plain:
-            return self.plain_heads(latent)
+            return self.plain_heads(latent)._replace(deadly=deadly)
         if self.fraction_layer is None:
             out = self._numbers(latent).view(len(latent), -1, self.distribution.numbers)
         else:
@@ -117,7 +159,22 @@ class QNetwork(nn.Module):
         if self.dueling:
             out = dueling(out)
         detail = out.reshape(len(out), self.layout.num_pairs, self.num_knots, -1)
-        return Heads(self.distribution.mean(detail), latent, detail)
+        return Heads(self.distribution.mean(detail), latent, detail, deadly=deadly)
+
+    def preferences(self, observation: Tensor) -> Preferences:
+        """Return what the policy head alone says for observations ``(B, F)`` in [-1, 1]."""
+        if self.policy_head is None or not isinstance(self.encoder, LanesEncoder):
+            raise RuntimeError("no policy head")
+        lanes = self.encoder.lanes(observation)
+        latent = self.encoder.summary(lanes, observation)
+        place = observation[:, self.layout.lane_position]
+        return Preferences(self.policy_head(lanes, latent, place), self.deadly(observation))
+
+    def deadly(self, observation: Tensor) -> Tensor | None:
+        """Return which knob counts are no choice, bool ``(B, 63)``; None without the mask."""
+        if self.turns is None:
+            return None
+        return deadly_turns(observation, self.layout, self.turns)
 
     def plain_heads(self, latent: Tensor) -> Heads:
         """Return the outputs for an encoding ``(B, H)`` where a value is just a number."""
@@ -144,17 +201,23 @@ class QNetwork(nn.Module):
         return torch.tanh(functional.linear(latent.detach().float(), weight, bias))
 
     def parts(self) -> dict[str, list[nn.Parameter]]:
-        """Return all parameters by what they are for: ``encoder``, ``value`` and ``spinner``."""
+        """Return all parameters by what they are for.
+
+        They are ``encoder``, ``value``, ``spinner``, and with a policy head ``policy``.
+        """
         value = list(self.value_head.parameters())
         if self.fraction_layer is not None:
             value += self.fraction_layer.parameters()
         if self.lane_head is not None:
             value += self.lane_head.parameters()
-        return {
+        parts = {
             "encoder": list(self.encoder.parameters()),
             "value": value,
             "spinner": list(self.spinner_head.parameters()),
         }
+        if self.policy_head is not None:
+            parts["policy"] = list(self.policy_head.parameters())
+        return parts
 
     def values_at(self, heads: Heads, position: Tensor) -> Tensor:
         """Return the value ``(B, 4)`` of each button pair at its own position ``(B, 4)``."""
