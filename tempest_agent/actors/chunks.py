@@ -90,7 +90,8 @@ class MergedChunks:
         rows = Rows(**{name: columns[name] for name in ROWS}, **final)
         shared = {name: columns[name] for name in Step._fields if name in columns}
         step = Step(**shared, **final)
-        return Played(rows, step, *(columns[name] for name in OWN), late=self._late_labels(t))
+        own_spin, own_buttons = (columns[name] for name in OWN)
+        return Played(rows, step, own_spin, own_buttons, late=self._late_labels(t))
 
     def _late_labels(self, t: int) -> LateLabels | None:
         parts = []

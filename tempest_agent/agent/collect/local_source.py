@@ -45,7 +45,7 @@ class LocalSource:
         zap_legal = games.zap_legal()
         driver = drivers.choose(expert_ratio if self.teacher else 0.0, epsilon_floor)
         own_spin, own_buttons = self.act(codes, zap_legal)
-        images = games.images() if self.teacher or self.labeller else None
+        images: Any = games.images() if self.teacher or self.labeller else None
         if self.teacher:
             label_spin, label_buttons = self.teacher.act(images)
         else:

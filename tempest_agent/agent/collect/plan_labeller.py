@@ -127,7 +127,12 @@ class PlanLabeller:
         delay = self._inputs.shape[2]
         inputs[:, :, :delay] = self._inputs
         images = as_bytes(self._images)
-        arrays = {"images": images, "inputs": inputs, "open": self._open, "asked": asked}
+        arrays: dict[str, NDArray[Any]] = {
+            "images": images,
+            "inputs": inputs,
+            "open": self._open,
+            "asked": asked,
+        }
         state = {name: array[order].swapaxes(0, 1).copy() for name, array in arrays.items()}
         return {**state, "delay": delay, "random": self.random.bit_generator.state}
 

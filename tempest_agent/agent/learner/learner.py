@@ -27,6 +27,7 @@ from .adamw import AdamW
 from .metrics import Metrics
 from .mixed_precision import MixedPrecision, resolve_precision
 from .objective import BatchRows, Objective, usable_labels
+from .policy_losses import Wanted
 from .target_network import Followers
 from .targets import TargetMaker
 from .update_metrics import CLIP_EPSILON, record_ages, record_rows, record_step, record_targets
@@ -137,15 +138,21 @@ class Learner:
     def _accumulate(self, batch: Batch, imitation: float, accumulation: int) -> Tensor:
         """Leave the gradient of ``batch`` in the network, with the memory of one micro-batch."""
         count = len(batch.rows)
-        labels = self._count_labels(batch) if self.objective.imitates(imitation) else 1.0
+        imitates = self.objective.imitates(imitation)
+        labels = self._count(usable_labels(batch)) if imitates else 1.0
+        planned = 1.0 if batch.plans is None else self._count(batch.plans.known)
         parts = self.learner.gradient_accumulation_steps * accumulation
         errors = torch.empty(count, device=self.device)
         for parameter in self.online.parameters():
             parameter.grad = None
         for first, last in micro_batches(count, parts):
             share = (last - first) / (count * self.replicas.size)
-            rows = self.rows(batch.part(first, last), self.metrics)
-            predicted, each = self._add_gradient(rows, imitation, labels, share)
+            part = batch.part(first, last)
+            rows = self.rows(part, self.metrics)
+            wanted = self._wanted(part, rows)
+            predicted, each = self._add_gradient(
+                rows, imitation, labels * share, share, wanted, planned * share
+            )
             record_rows(rows, predicted, each, self.metrics)
             errors[first:last] = (predicted - rows.target).abs()
         return errors
@@ -163,8 +170,21 @@ class Learner:
         observation = observation if inputs is None else inputs(observation)
         return self.objective.rows(batch, target, observation)
 
+    def _wanted(self, batch: Batch, rows: BatchRows) -> Wanted | None:
+        """Return what the plans of ``batch`` teach; None without any."""
+        losses = self.objective.plan_losses
+        if losses is None or batch.plans is None:
+            return None
+        return losses.wanted(batch.plans, rows.observation, rows.zap_legal)
+
     def _add_gradient(
-        self, rows: BatchRows, imitation: float, labels: Tensor | float, share: float
+        self,
+        rows: BatchRows,
+        imitation: float,
+        labels: Tensor | float,
+        share: float,
+        wanted: Wanted | None,
+        planned: Tensor | float,
     ) -> tuple[Tensor, Tensor]:
         """Add the gradient of a micro-batch; return its predictions and losses, ``(B,)`` each."""
         if imitation == 0.0 and not self.learner.compile and self.precision.dtype is None:
@@ -175,14 +195,13 @@ class Learner:
         with self.precision.autocast():
             heads: Heads = self._forward(rows.observation, fractions)
         result = self.objective.loss(
-            self.online, rows, heads, fractions, imitation, labels * share, self.metrics
+            self.online, rows, heads, fractions, imitation, labels, self.metrics, wanted, planned
         )
         self.precision.backward(result.loss, share)
         return result.predicted, result.each
 
-    def _count_labels(self, batch: Batch) -> Tensor | float:
-        """Return the usable labels of the whole update, at least 1."""
-        usable = usable_labels(batch)
+    def _count(self, usable: Column) -> Tensor | float:
+        """Return the ``usable`` rows of the whole update, at least 1."""
         # Not read back from the device, which would make this wait for the update before it.
         if isinstance(usable, Tensor):
             return self.replicas.total(usable.sum()).clamp(min=1.0)

@@ -1,41 +1,27 @@
-"""The lane in which each knob count lands, by arithmetic."""
+"""Which knob counts are alike, and which lanes are in reach: by the lane where a turn lands."""
 
 from __future__ import annotations
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from .deadly_lanes import landing_lanes
 from .lane_head import LANE_COUNTS, OFFSETS
 from .layout import Layout
 
 
-def landing_lanes(counts: int) -> Tensor:
-    """Return the index in ``OFFSETS`` of the lane that each count leads to.
-
-    Args:
-        counts: largest count of a turn, at most 31.
-
-    Returns:
-        int64 ``(16, 2 * counts + 1)``: place in the lane before the turn, count from ``-counts``.
-    """
-    place, turn = np.arange(LANE_COUNTS)[:, None], np.arange(-counts, counts + 1)
-    return torch.from_numpy((place - turn) // LANE_COUNTS - OFFSETS[0])
-
-
-def bells(counts: int, width: float) -> Tensor:
+def bells(width: float) -> Tensor:
     """Return the graded likeness of counts to each count: a bell within the lane it lands in.
 
     Args:
-        counts: largest count of a turn, at most 31.
         width: standard deviation of the bell, in counts.
 
     Returns:
-        ``(16, 2 * counts + 1, 2 * counts + 1)``: place in the lane, wanted count, likeness of every
+        ``(16, 63, 63)``: place in the lane, wanted count, likeness of every
         count; the likenesses to a count add up to 1.
     """
-    lanes = landing_lanes(counts)
-    turn = torch.arange(2 * counts + 1, dtype=torch.float32)
+    lanes = landing_lanes()
+    turn = torch.arange(lanes.shape[1], dtype=torch.float32)
     bell = torch.exp(-0.5 * ((turn - turn.unsqueeze(1)) / width).square())
     alike = bell * (lanes.unsqueeze(1) == lanes.unsqueeze(2))
     return alike / alike.sum(dim=2, keepdim=True)

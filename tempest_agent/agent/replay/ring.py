@@ -31,7 +31,7 @@ from .rows import (
 SMALL_COLUMNS = ("spin", "buttons", "reward", "flags", "label_spin", "label_buttons")
 """All columns but the observations and the plans."""
 
-PLAN_COLUMNS = {
+PLAN_COLUMNS: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {
     "plan_spin": (np.dtype(np.int8), (PLANS,)),
     "plan_buttons": (np.dtype(np.uint8), (PLANS,)),
     "plan_regret": (np.dtype(np.uint16), (PLANS,)),
