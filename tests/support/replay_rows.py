@@ -1,4 +1,4 @@
-"""Rows for a replay buffer, and a slow reference of what it draws."""
+"""Rows for a replay buffer, a batch for a learner, and a slow reference of what it draws."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.replay.buffer import ReplayBuffer
-from tempest_agent.agent.replay.rows import AGENT, Batch, Rows
+from tempest_agent.agent.replay.rows import AGENT, EXPERT, EXPLORATION, Batch, Rows
 
 FEATURES = 4
 
@@ -75,3 +76,26 @@ def check_against_reference(buffer: ReplayBuffer, history: list[Rows], batch: Ba
         for name in ("spin", "buttons", "driver", "zap_legal", "label_spin", "label_buttons"):
             assert getattr(batch, name)[i] == getattr(source, name)[game]
         assert batch.labelled[i] == source.labelled[game]
+
+
+def make_batch(rows: int, layout: Layout) -> Batch:
+    """A batch without labels, of random numbers."""
+    random = np.random.default_rng(1)
+    shape = (rows, layout.num_features)
+    return Batch(
+        codes=random.integers(-127, 128, shape).astype(np.int8),
+        next_codes=random.integers(-127, 128, shape).astype(np.int8),
+        spin=random.integers(-31, 32, rows).astype(np.int8),
+        buttons=random.integers(0, 4, rows).astype(np.uint8),
+        returns=random.normal(size=rows).astype(np.float32),
+        discounts=np.where(np.arange(rows) % 4 == 0, 0.0, 0.95).astype(np.float32),
+        horizons=np.arange(rows) % 3 + 1,
+        zap_legal=np.arange(rows) % 2 == 0,
+        next_zap_legal=np.arange(rows) % 3 == 0,
+        driver=np.resize(np.array([AGENT, EXPLORATION, EXPERT, AGENT], np.uint8), rows),
+        label_spin=random.integers(-31, 32, rows).astype(np.int8),
+        label_buttons=random.integers(0, 2, rows).astype(np.uint8),
+        labelled=np.zeros(rows, np.bool_),
+        weights=np.ones(rows, np.float32),
+        rows=np.arange(rows),
+    )

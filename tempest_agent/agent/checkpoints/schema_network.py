@@ -39,6 +39,7 @@ _LAYOUT = {
     "lane_exists": whole(0, 10**6),
     "lane_position": whole(-1, 10**7),
     "forecast_features": whole(0, 10**6),
+    "pending_spin": whole(-1, 10**7),
     "num_pairs": whole(1, 10**5),
     "counts": whole(1, 2**15 - 1),
     "stored": one_of(("int8", "uint8", "float16", "float32", "float64")),
@@ -56,6 +57,7 @@ def layout_of(value: Any) -> Layout:
         (layout.lane_features + layout.forecast_features) * LANES > layout.num_features
         or layout.lane_exists >= max(layout.lane_features, 1)
         or layout.lane_position >= layout.num_features
+        or layout.pending_spins.stop > layout.num_features + 3
         or (layout.fire_and_zap and layout.num_pairs != 4)
     ):
         raise MisfitError("the numbers of its entry layout do not fit each other")

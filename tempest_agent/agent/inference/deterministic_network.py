@@ -172,7 +172,7 @@ class DeterministicNetwork:
         self._numbers = network.distribution.head_numbers
         self._dueling = network.dueling
         self._values = _Layer(network.value_head, None, rectify=False)
-        self._layout, self._turns = network.layout, network.turns
+        self._layout, self._avoids_deadly = network.layout, network.avoids_deadly
         self._lanes: _LaneValues | None = None
         head = network.policy_head if network.acts_by_policy else network.lane_head
         if head is not None and isinstance(self._encoder, DeterministicLanes):
@@ -217,11 +217,11 @@ class DeterministicNetwork:
         self, observation: Floats, positions: Doubles
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which knots ``(N, K)`` and which proposals ``(N, P)`` end in a deadly lane."""
-        if self._turns is None:
+        if not self._avoids_deadly:
             shape = len(observation), self._knots
             return np.zeros(shape, np.bool_), np.zeros(positions.shape, np.bool_)
         # Comparisons and whole numbers, which are the same on every machine.
-        deadly = deadly_turns(torch.from_numpy(observation), self._layout, self._turns).numpy()
+        deadly = deadly_turns(torch.from_numpy(observation), self._layout).numpy()
         axis = _counts(np.linspace(-1.0, 1.0, self._knots)).astype(np.int64) + SPINNER_MAX
         own = _counts(positions).astype(np.int64) + SPINNER_MAX
         return np.ascontiguousarray(deadly[:, axis]), np.take_along_axis(deadly, own, axis=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tempest_agent.envs.features.layout import MAX_INPUT_DELAY
 from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, SPINNER_MAX
 from tempest_agent.envs.machine.memory import LANES
 
@@ -24,6 +25,9 @@ class Layout:
     forecast_features: int = 0
     """Numbers of each lane in the tail after the globals, lane by lane; the first 16 of a lane say
     whether it is deadly in each of the ticks 0 to 15.  0 without a danger table."""
+    pending_spin: int = -1
+    """Index of the knob counts of the first input under way, as a share of 31; those of the three
+    after it follow every four numbers.  -1 where no input is under way."""
     num_pairs: int = BUTTON_PAIRS
     """Values of the discrete action."""
     counts: int = SPINNER_MAX
@@ -37,6 +41,12 @@ class Layout:
     @property
     def global_features(self) -> int:
         return self.num_features - LANES * self.lane_features
+
+    @property
+    def pending_spins(self) -> range:
+        """Indices of the knob counts of inputs under way, the next one first."""
+        first = self.pending_spin
+        return range(first, first + 4 * MAX_INPUT_DELAY, 4) if first >= 0 else range(0)
 
     @property
     def unit(self) -> float:

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from tempest_agent.config import LearnerConfig, NetworkConfig
 
-from .deadly_lanes import deadly_turns, landing_lanes, require_danger_table
+from .deadly_lanes import deadly_turns, require_danger_table
 from .encoders import LanesEncoder, MlpEncoder
 from .interpolation import interpolate
 from .lane_head import LaneHead
@@ -74,9 +74,6 @@ class QNetwork(nn.Module):
         UserError: deadly lanes are to be avoided, and the observation does not show them.
     """
 
-    turns: Tensor | None
-    """Of the mask: ``landing_lanes``, whole numbers, so that a cast of the network leaves them."""
-
     def __init__(
         self, layout: Layout, settings: NetworkConfig, learner: LearnerConfig | None = None
     ) -> None:
@@ -115,11 +112,9 @@ class QNetwork(nn.Module):
             self.policy_head = LaneHead(
                 settings.lane_width, width, layout.num_pairs, layout.counts, settings.layer_norm
             )
-        turns = None
-        if settings.avoids_deadly:
+        self.avoids_deadly = settings.avoids_deadly
+        if self.avoids_deadly:
             require_danger_table(layout)
-            turns = landing_lanes()
-        self.register_buffer("turns", turns, persistent=False)
         with torch.no_grad():
             # Small first values: nothing to unlearn, and no action favoured by accident.
             self.value_head.weight.mul_(0.1)
@@ -172,9 +167,7 @@ class QNetwork(nn.Module):
 
     def deadly(self, observation: Tensor) -> Tensor | None:
         """Return which knob counts are no choice, bool ``(B, 63)``; None without the mask."""
-        if self.turns is None:
-            return None
-        return deadly_turns(observation, self.layout, self.turns)
+        return deadly_turns(observation, self.layout) if self.avoids_deadly else None
 
     def plain_heads(self, latent: Tensor) -> Heads:
         """Return the outputs for an encoding ``(B, H)`` where a value is just a number."""

@@ -7,6 +7,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+from replay_rows import make_batch
 from stepping import SGD, Stepping
 from torch import Tensor, nn
 
@@ -24,7 +25,7 @@ from tempest_agent.agent.networks.interpolation import interpolate, nearest_knot
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.networks.q_network import Heads, QNetwork
 from tempest_agent.agent.networks.value_distributions import huber_loss, squared_loss
-from tempest_agent.agent.replay.rows import AGENT, EXPERT, EXPLORATION, Batch
+from tempest_agent.agent.replay.rows import AGENT, EXPERT
 from tempest_agent.config import Config, NetworkConfig, load_config
 
 CPU = torch.device("cpu")
@@ -286,28 +287,6 @@ def test_schedules_are_functions_of_the_decisions_played() -> None:
 
 
 # --- one whole update ---------------------------------------------------------------------------
-
-
-def make_batch(rows: int, layout: Layout) -> Batch:
-    random = np.random.default_rng(1)
-    shape = (rows, layout.num_features)
-    return Batch(
-        codes=random.integers(-127, 128, shape).astype(np.int8),
-        next_codes=random.integers(-127, 128, shape).astype(np.int8),
-        spin=random.integers(-31, 32, rows).astype(np.int8),
-        buttons=random.integers(0, 4, rows).astype(np.uint8),
-        returns=random.normal(size=rows).astype(np.float32),
-        discounts=np.where(np.arange(rows) % 4 == 0, 0.0, 0.95).astype(np.float32),
-        horizons=np.arange(rows) % 3 + 1,
-        zap_legal=np.arange(rows) % 2 == 0,
-        next_zap_legal=np.arange(rows) % 3 == 0,
-        driver=np.resize(np.array([AGENT, EXPLORATION, EXPERT, AGENT], np.uint8), rows),
-        label_spin=random.integers(-31, 32, rows).astype(np.int8),
-        label_buttons=random.integers(0, 2, rows).astype(np.uint8),
-        labelled=np.zeros(rows, np.bool_),
-        weights=np.ones(rows, np.float32),
-        rows=np.arange(rows),
-    )
 
 
 def test_metrics_of_an_update_equal_a_calculation_by_hand() -> None:
