@@ -110,7 +110,7 @@ def _learner_problems(config: Config) -> Iterator[tuple[bool, str]]:
 
 
 def _plan_problems(config: Config) -> Iterator[tuple[bool, str]]:
-    learner, replay, plans = config.learner, config.replay, config.teacher.labels == "plans"
+    replay, plans = config.replay, config.teacher.labels == "plans"
     yield (
         plans and not config.network.policy_head,
         "teacher.labels=plans teaches a policy head, and there is none; set "
@@ -122,16 +122,6 @@ def _plan_problems(config: Config) -> Iterator[tuple[bool, str]]:
         f"game.frame_skip={config.game.frame_skip}; set it to 1",
     )
     yield (
-        plans and replay.prioritised,
-        "teacher.labels=plans draws fixed shares of each batch (learner.labelled_share, "
-        "learner.death_share); set replay.prioritised=false",
-    )
-    yield (
         plans and replay.storage == "device",
         "teacher.labels=plans needs the replay in the host's memory; set replay.storage=host",
-    )
-    yield (
-        learner.labelled_share + learner.death_share > 1.0,
-        f"learner.labelled_share={learner.labelled_share} and "
-        f"learner.death_share={learner.death_share} are more than a batch together; lower one",
     )

@@ -184,11 +184,11 @@ class LearnerConfig:
     regret_weight: float = setting(
         1.0, "Weight of the policy's expected regret, for each 100 points of it.", low=0.0
     )
-    labelled_share: float = setting(
-        0.75, "Share of a batch drawn from states whose plans are valued.", low=0.0, high=1.0
+    plan_batch_size: int = setting(
+        384, "States of one update that teach by their plans (teacher.labels=plans).", low=1
     )
     death_share: float = setting(
-        0.15, "Share of a batch drawn from the last ticks before a death.", low=0.0, high=1.0
+        0.15, "Share of them from the last ticks before a death.", low=0.0, high=1.0
     )
     spinner_weight: float = setting(0.1, "Weight of the continuous spinner head.", low=0.0)
 

@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from tempest_agent.agent.devices import Column
+from tempest_agent.agent.devices import Column, to_device
 from tempest_agent.agent.inference.greedy import act, features
 from tempest_agent.agent.inference.inference_copy import InferenceCopy, aligns
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.networks.q_network import Heads, QNetwork
 from tempest_agent.agent.replay.buffer import ReplayBuffer
-from tempest_agent.agent.replay.rows import Batch, micro_batches
+from tempest_agent.agent.replay.rows import Batch, PlanBatch, micro_batches
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.config import Config
 
@@ -27,7 +27,6 @@ from .adamw import AdamW
 from .metrics import Metrics
 from .mixed_precision import MixedPrecision, resolve_precision
 from .objective import BatchRows, Objective, usable_labels
-from .policy_losses import Wanted
 from .target_network import Followers
 from .targets import TargetMaker
 from .update_metrics import CLIP_EPSILON, record_ages, record_rows, record_step, record_targets
@@ -107,12 +106,21 @@ class Learner:
         the importance weights.
         """
         batch = replay.sample(count, importance)
-        errors = self.update(batch, learning_rate, imitation, accumulation)
+        plans = None
+        if self.objective.plan_losses is not None:
+            rows = self.learner.plan_batch_size * accumulation
+            plans = replay.sample_plans(rows, self.learner.death_share)
+        errors = self.update(batch, learning_rate, imitation, accumulation, plans)
         record_ages(replay.ages(batch.rows), self.replicas.size, self.metrics)
         return batch.rows, errors
 
     def update(
-        self, batch: Batch, learning_rate: float, imitation: float, accumulation: int = 1
+        self,
+        batch: Batch,
+        learning_rate: float,
+        imitation: float,
+        accumulation: int = 1,
+        plans: PlanBatch | None = None,
     ) -> Column:
         """Make one optimiser step; return the absolute errors ``(B,)``, of the batch's kind.
 
@@ -121,11 +129,14 @@ class Learner:
             learning_rate: step size of this update.
             imitation: gate of the imitation terms, 0 to 1.
             accumulation: factor on the number of micro-batches.
+            plans: states that teach the policy head by the values of their plans.
         """
         self.settle()
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         errors = self._accumulate(batch, imitation, accumulation)
+        if plans is not None:
+            self._accumulate_plans(plans, accumulation)
         limit = self.learner.max_grad_norm
         step = clip_and_step(self.optimizer, self._parts, limit, self.precision, self.replicas)
         self.grad_norm = step.norm
@@ -140,19 +151,14 @@ class Learner:
         count = len(batch.rows)
         imitates = self.objective.imitates(imitation)
         labels = self._count(usable_labels(batch)) if imitates else 1.0
-        planned = 1.0 if batch.plans is None else self._count(batch.plans.known)
         parts = self.learner.gradient_accumulation_steps * accumulation
         errors = torch.empty(count, device=self.device)
         for parameter in self.online.parameters():
             parameter.grad = None
         for first, last in micro_batches(count, parts):
             share = (last - first) / (count * self.replicas.size)
-            part = batch.part(first, last)
-            rows = self.rows(part, self.metrics)
-            wanted = self._wanted(part, rows)
-            predicted, each = self._add_gradient(
-                rows, imitation, labels * share, share, wanted, planned * share
-            )
+            rows = self.rows(batch.part(first, last), self.metrics)
+            predicted, each = self._add_gradient(rows, imitation, labels, share)
             record_rows(rows, predicted, each, self.metrics)
             errors[first:last] = (predicted - rows.target).abs()
         return errors
@@ -170,21 +176,27 @@ class Learner:
         observation = observation if inputs is None else inputs(observation)
         return self.objective.rows(batch, target, observation)
 
-    def _wanted(self, batch: Batch, rows: BatchRows) -> Wanted | None:
-        """Return what the plans of ``batch`` teach; None without any."""
+    def _accumulate_plans(self, plans: PlanBatch, accumulation: int) -> None:
+        """Add the gradient of the policy head's losses in ``plans``."""
+        count = len(plans.zap_legal)
+        parts = min(count, self.learner.gradient_accumulation_steps * accumulation)
+        for first, last in micro_batches(count, parts):
+            share = (last - first) / (count * self.replicas.size)
+            loss = self._plan_loss(plans.part(first, last))
+            self.precision.backward(loss, share)
+
+    def _plan_loss(self, batch: PlanBatch) -> Tensor:
         losses = self.objective.plan_losses
-        if losses is None or batch.plans is None:
-            return None
-        return losses.wanted(batch.plans, rows.observation, rows.zap_legal)
+        assert losses is not None, "plans are drawn only where they are learned from"
+        observation = features(batch.codes, self.layout, self.device)
+        zap_legal = to_device(batch.zap_legal, self.device)
+        wanted = losses.wanted(batch.plans, observation, zap_legal)
+        with self.precision.autocast():
+            logits = self.online.preferences(observation).logits
+        return losses.loss(logits, wanted, zap_legal, self.metrics)
 
     def _add_gradient(
-        self,
-        rows: BatchRows,
-        imitation: float,
-        labels: Tensor | float,
-        share: float,
-        wanted: Wanted | None,
-        planned: Tensor | float,
+        self, rows: BatchRows, imitation: float, labels: Tensor | float, share: float
     ) -> tuple[Tensor, Tensor]:
         """Add the gradient of a micro-batch; return its predictions and losses, ``(B,)`` each."""
         if imitation == 0.0 and not self.learner.compile and self.precision.dtype is None:
@@ -195,7 +207,7 @@ class Learner:
         with self.precision.autocast():
             heads: Heads = self._forward(rows.observation, fractions)
         result = self.objective.loss(
-            self.online, rows, heads, fractions, imitation, labels, self.metrics, wanted, planned
+            self.online, rows, heads, fractions, imitation, labels * share, self.metrics
         )
         self.precision.backward(result.loss, share)
         return result.predicted, result.each

@@ -17,7 +17,7 @@ from tempest_agent.config import Config
 from tempest_agent.envs.machine.inputs import ZAP
 
 from .metrics import Metrics
-from .policy_losses import Labels, PlanLosses, PolicyLosses, Wanted
+from .policy_losses import Labels, PlanLosses, PolicyLosses
 from .targets import Target
 
 
@@ -108,8 +108,6 @@ class Objective:
         imitation: Tensor | float,
         labels: Tensor | float,
         metrics: Metrics,
-        wanted: Wanted | None = None,
-        planned: Tensor | float = 1.0,
     ) -> Loss:
         """Return the loss of a micro-batch.
 
@@ -120,8 +118,6 @@ class Objective:
             labels: usable labels of the whole update divided by the number of micro-batches, so
                 that every label weighs the same.
             metrics: gets those of the imitation and of the spinner head.
-            wanted: what the values of plans teach; None where labels are actions.
-            planned: rows with plans, counted as ``labels`` are.
         """
         distribution = self.online.distribution
         numbers = network.numbers_at(heads, rows.pair, rows.position)
@@ -132,9 +128,6 @@ class Objective:
             given = Labels(rows.label_pair, rows.label_position, rows.usable)
             each = self.policy_losses.of_labels(heads, rows.zap_legal, given, metrics)
             loss = loss + self.learner.imitation_weight * imitation * (each.sum() / labels)
-        elif self.plan_losses is not None and wanted is not None and heads.policy is not None:
-            legal = rows.zap_legal
-            loss = loss + self.plan_losses.loss(heads.policy, wanted, legal, planned, metrics)
         elif heads.policy is not None:
             # A gradient of 0, so that its weights are stepped in every form of the update.
             loss = loss + 0.0 * heads.policy.sum()
@@ -152,9 +145,7 @@ class Objective:
 
         Return predictions and losses as in ``Loss``; None if only ``loss`` can do it.
         """
-        if self.plan_losses is not None or not plain_gradient.applies_to(
-            self.online, rows.observation
-        ):
+        if not plain_gradient.applies_to(self.online, rows.observation):
             return None
         result = plain_gradient.add_gradient(
             self.online,

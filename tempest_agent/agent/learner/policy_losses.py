@@ -98,7 +98,7 @@ def record_policy(
 
 
 class Wanted(NamedTuple):
-    """What B rows teach; rows without plans have zeros."""
+    """What the plans of B states teach; states without a legal plan have zeros."""
 
     shares: Tensor
     """``(B, 4, K)``, what the policy should be."""
@@ -124,12 +124,12 @@ class PlanLosses:
     @torch.no_grad()
     def wanted(self, plans: Plans, observation: Tensor, zap_legal: Tensor) -> Wanted:
         """Return what ``plans`` teach in states ``(B, F)``; illegal zaps do not count."""
-        spin, buttons, regret, known = (to_device(column, self.device) for column in plans)
+        spin, buttons, regret = (to_device(column, self.device) for column in plans)
         buttons = buttons.to(torch.int64)
         counts = spin.to(torch.int64) + SPINNER_MAX
         place = place_in_lane(observation[:, self.layout.lane_position])
         zaps = buttons >= ZAP
-        valid = (regret < NO_PLAN) & known.unsqueeze(1) & (~zaps | zap_legal.unsqueeze(1))
+        valid = (regret < NO_PLAN) & (~zaps | zap_legal.unsqueeze(1))
         points = regret.float().masked_fill(~valid, torch.inf)
         points = points - points.amin(dim=1, keepdim=True).nan_to_num(posinf=0.0)
         usable = valid.any(dim=1)
@@ -154,16 +154,14 @@ class PlanLosses:
         policy: Tensor,
         wanted: Wanted,
         zap_legal: Tensor,
-        rows: Tensor | float,
         metrics: Metrics,
     ) -> Tensor:
-        """Return the weighted losses of all rows, added up and divided by ``rows``.
+        """Return the mean of the weighted losses.
 
         Args:
             policy: logits ``(B, 4, K)``.
             wanted: what the same states teach.
             zap_legal: bool ``(B,)``.
-            rows: with plans in the whole update, divided by the number of micro-batches.
             metrics: gets both losses, and how often the policy's choice is a best plan.
         """
         legal = pair_mask(zap_legal, self.layout.num_pairs).unsqueeze(2)
@@ -177,7 +175,7 @@ class PlanLosses:
         metrics.mean("plan_regret", expected, count)
         metrics.mean("plan_agreement", chosen.squeeze(1) * wanted.usable, count)
         each = self.plan_weight * entropy + self.regret_weight / REGRET_UNIT * expected
-        return each.sum() / rows
+        return each.mean()
 
 
 def regret_by_lane(points: Tensor, lanes: Tensor, zaps: Tensor, there: Tensor) -> Tensor:

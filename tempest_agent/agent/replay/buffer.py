@@ -9,8 +9,8 @@ total, so no region of the buffer is missed by chance.  A new row has the larges
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,25 +18,15 @@ from numpy.typing import NDArray
 from tempest_agent.agent.devices import Column
 from tempest_agent.errors import UserError
 
-from .n_step import FINAL, assemble
-from .plans import PLANS, Plans
+from .plans import PLANS, LateLabels, Plans
 from .ring import ReplayRing
-from .rows import DRIVER_SHIFT, HAS_PLANS, LABELLED, ZAP_LEGAL, Batch, Path, Rows
+from .rows import DRIVER_SHIFT, HAS_PLANS, ZAP_LEGAL, Batch, Path, PlanBatch, Rows
 from .sum_tree import SumTree
 
 PRIORITY_FLOOR = 1e-3
 
 TRIES = 8
-"""Times that as many rows as are wanted with plans, times 4, are drawn; uniform ones fill up."""
-
-
-class Shares(NamedTuple):
-    """Shares of a batch that are drawn from some rows only; the rest is drawn from all."""
-
-    labelled: float
-    """From rows with plans."""
-    near_death: float
-    """From rows of the last ticks before a death."""
+"""Draws of four times the wanted rows, in which those with plans are looked for."""
 
 
 def _itself(value: Any) -> Any:
@@ -58,7 +48,7 @@ class ReplayBuffer(ReplayRing):
         priority_exponent: alpha of Schaul et al. 2016, "Prioritized experience replay".
         stored: type of the observations' numbers (``Layout.stored``).
         stored_counts: type of the continuous actions (``Layout.stored_counts``).
-        shares: how batches are made up in a replay that keeps plans; None for one without.
+        plans: whether rows have room for the plans of a state, and deaths are marked.
 
     Raises:
         UserError: the buffer would not fit into the free memory.
@@ -78,7 +68,7 @@ class ReplayBuffer(ReplayRing):
         priority_exponent: float = 0.5,
         stored: str = "int8",
         stored_counts: str = "int8",
-        shares: Shares | None = None,
+        plans: bool = False,
     ) -> None:
         length = capacity // num_envs
         if length < n_steps + 2:
@@ -93,9 +83,8 @@ class ReplayBuffer(ReplayRing):
             stored=stored,
             stored_counts=stored_counts,
             prioritised=prioritised,
-            plans=shares is not None,
+            plans=plans,
         )
-        self.shares = shares
         self._near: NDArray[np.int64] | None = None
         self.n_steps, self.gamma = n_steps, gamma
         self.cut, self.paths = trace == "cut", trace == "retrace"
@@ -151,7 +140,7 @@ class ReplayBuffer(ReplayRing):
             raise ValueError("the replay holds no complete decision yet; add two steps first")
         weights = np.ones(count, np.float32)
         if self.priorities is None:
-            rows = self._draw_shares(count)
+            rows = self._draw_uniformly(count)
         else:
             rows = self.priorities.sample(count, self.random)
             chance = self.priorities.values[rows] / self.priorities.total
@@ -164,34 +153,50 @@ class ReplayBuffer(ReplayRing):
         oldest = (self.position - self.filled) % self.length
         return (drawn + oldest * self.num_envs) % (self.length * self.num_envs)
 
-    def _draw_shares(self, count: int) -> NDArray[np.int64]:
-        """Return ``count`` rows: near a death, then labelled, then any, as ``shares`` says."""
-        if self.shares is None:
-            return self._draw_uniformly(count)
-        wanted = int(count * self.shares.near_death)
-        near = self._near_death()
-        parts = [near[self.random.integers(0, near.size, wanted if near.size else 0)]]
-        parts += self._draw_labelled(int(count * self.shares.labelled))
-        parts.append(self._draw_uniformly(count - sum(part.size for part in parts)))
-        return np.concatenate(parts)
+    def sample_plans(self, count: int, death_share: float) -> PlanBatch | None:
+        """Return up to ``count`` states with the values of their plans; None while there are none.
 
-    def _draw_labelled(self, count: int) -> Iterator[NDArray[np.int64]]:
-        """Yield up to ``count`` rows with plans, each drawn uniformly among them."""
+        Args:
+            count: states, B.
+            death_share: share of them from the last ticks before a death, as far as there are such;
+                all others are drawn uniformly among the states with plans.
+        """
+        near = self._near_death()
+        wanted = int(count * death_share) if near.size else 0
+        parts = [near[self.random.integers(0, near.size, wanted)]] if wanted else []
+        parts += self._draw_labelled(count - wanted)
+        rows = np.concatenate(parts)
+        if not rows.size:
+            return None
+        flags = self.flags.reshape(-1)[rows]
+        spin, buttons, regret = (
+            self.plan_columns[name].reshape(-1, PLANS)[rows]
+            for name in ("plan_spin", "plan_buttons", "plan_regret")
+        )
+        return PlanBatch(
+            self.codes.reshape(-1, self.num_features)[rows],
+            (flags & ZAP_LEGAL) > 0,
+            # PyTorch knows little of uint16.
+            Plans(spin, buttons, regret.astype(np.int32)),
+        )
+
+    def _draw_labelled(self, count: int) -> list[NDArray[np.int64]]:
+        """Return up to ``count`` rows with plans, each drawn uniformly among them."""
         flags = self.flags.reshape(-1)
-        for _ in range(TRIES if count else 0):
+        found: list[NDArray[np.int64]] = []
+        for _ in range(TRIES):
             rows = self._draw_uniformly(4 * count)
-            found = rows[flags[rows] & HAS_PLANS > 0][:count]
-            yield found
-            count -= found.size
+            found.append(rows[flags[rows] & HAS_PLANS > 0][:count])
+            count -= found[-1].size
             if not count:
-                return
+                break
+        return found
 
     def _near_death(self) -> NDArray[np.int64]:
-        """Return the rows near a death that can be drawn."""
+        """Return the rows near a death that have plans."""
         if self._near is None:
-            near = self.plan_columns["near_death"][: self.filled].copy()
-            near[(self.position - 1) % self.length] = False
-            self._near = np.flatnonzero(near)
+            near = self.plan_columns["near_death"] & ((self.flags & HAS_PLANS) > 0)
+            self._near = np.flatnonzero(near[: self.filled])
         return self._near
 
     def add(self, rows: Rows) -> None:
@@ -199,48 +204,13 @@ class ReplayBuffer(ReplayRing):
         super().add(rows)
         self._near = None
 
+    def add_labels(self, late: LateLabels) -> None:
+        super().add_labels(late)
+        self._near = None
+
     def mark_deaths(self, died: NDArray[np.bool_], ticks: int) -> None:
         super().mark_deaths(died, ticks)
         self._near = None
-
-    def _plans(self, rows: NDArray[np.int64], flags: NDArray[np.uint8]) -> Plans | None:
-        if not self.plan_columns:
-            return None
-        spin, buttons, regret = (
-            self.plan_columns[name].reshape(-1, PLANS)[rows]
-            for name in ("plan_spin", "plan_buttons", "plan_regret")
-        )
-        # PyTorch knows little of uint16.
-        return Plans(spin, buttons, regret.astype(np.int32), (flags & HAS_PLANS) > 0)
-
-    def _batch(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Batch:
-        count = rows.size
-        codes = np.empty((count, self.num_features), self.stored)
-        following = np.empty_like(codes)
-        returns = np.empty(count, np.float32)
-        discounts = np.empty(count, np.float32)
-        horizons = np.empty(count, np.int64)
-        boot = np.empty(count, np.int64)
-        newest = (self.position - 1) % self.length
-        # Compiled code has no float16; a copy needs only the size of a number.
-        form = np.dtype(np.uint16) if self.stored == np.float16 else self.stored
-        assemble(
-            rows, self.codes.view(form), self.reward, self.flags, newest, self.n_steps,
-            self.gamma, self.cut, codes.view(form), following.view(form), returns, discounts,
-            horizons, boot,
-        )  # fmt: skip
-        flat = self.flags.reshape(-1)
-        flags = flat[rows]
-        next_zap = (flat[np.maximum(boot, 0)] & ZAP_LEGAL) > 0
-        for i in np.flatnonzero(boot <= FINAL):
-            following[i], next_zap[i] = self.final_observations[int(FINAL - boot[i])]
-        return Batch(
-            codes, following, self.spin.reshape(-1)[rows], self.buttons.reshape(-1)[rows],
-            returns, discounts, horizons, (flags & ZAP_LEGAL) > 0, next_zap,
-            ((flags >> DRIVER_SHIFT) & 3).astype(np.uint8), self.label_spin.reshape(-1)[rows],
-            self.label_buttons.reshape(-1)[rows], (flags & LABELLED) > 0, weights, rows,
-            self._path(rows, horizons) if self.paths else None, self._plans(rows, flags),
-        )  # fmt: skip
 
     def _path(self, rows: NDArray[np.int64], horizons: NDArray[np.int64]) -> Path:
         step = np.arange(self.n_steps)

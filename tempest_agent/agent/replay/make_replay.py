@@ -9,7 +9,7 @@ import torch
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import Config
 
-from .buffer import ReplayBuffer, Shares
+from .buffer import ReplayBuffer
 from .device_buffer import DeviceReplay
 
 log = logging.getLogger("tempest_agent")
@@ -36,11 +36,7 @@ def make_replay(
         "priority_exponent": replay.priority_exponent,
         "stored": layout.stored,
         "stored_counts": layout.stored_counts,
-        "shares": (
-            Shares(learner.labelled_share, learner.death_share)
-            if config.teacher.labels == "plans"
-            else None
-        ),
+        "plans": config.teacher.labels == "plans",
     }
     if lives_on_device(config, layout, device):
         return DeviceReplay(

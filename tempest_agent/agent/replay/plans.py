@@ -26,7 +26,7 @@ NO_PLAN = 65_535
 
 
 class Plans(NamedTuple):
-    """The plans of B rows, ``(B, PLANS)`` each but the last."""
+    """The plans of B rows, ``(B, PLANS)`` each."""
 
     spin: Column
     """Knob counts of the first action, int8."""
@@ -34,8 +34,6 @@ class Plans(NamedTuple):
     """Buttons of the first action, uint8."""
     regret: Column
     """Points, int32, at most ``MOST_REGRET``; ``NO_PLAN`` where there is no plan."""
-    known: Column
-    """Bool ``(B,)``: whether the row has plans at all; the others have anything."""
 
 
 class LateLabels(NamedTuple):

@@ -83,18 +83,29 @@ class Batch(NamedTuple):
     """Flat row numbers, for ``update_priorities``."""
     path: Path | None = None
     """The steps of each return; only for retrace."""
-    plans: Plans | None = None
-    """Labels that value several plans; only where the replay keeps such."""
 
     def part(self, first: int, last: int) -> Batch:
         """Return rows ``first`` to ``last - 1``, without copying."""
         parts: dict[str, Any] = {}
         for name, column in self._asdict().items():
-            if isinstance(column, Path | Plans):
-                parts[name] = type(column)(*(part[first:last] for part in column))
+            if isinstance(column, Path):
+                parts[name] = Path(*(part[first:last] for part in column))
             elif column is not None:
                 parts[name] = column[first:last]
         return Batch(**parts)
+
+
+class PlanBatch(NamedTuple):
+    """B states whose plans are valued, drawn beside a ``Batch``."""
+
+    codes: NDArray[np.int8]
+    zap_legal: NDArray[np.bool_]
+    plans: Plans
+
+    def part(self, first: int, last: int) -> PlanBatch:
+        """Return rows ``first`` to ``last - 1``, without copying."""
+        plans = Plans(*(column[first:last] for column in self.plans))
+        return PlanBatch(self.codes[first:last], self.zap_legal[first:last], plans)
 
 
 def micro_batches(rows: int, count: int) -> list[tuple[int, int]]:
