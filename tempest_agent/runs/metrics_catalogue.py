@@ -167,6 +167,24 @@ METRICS: tuple[Metric, ...] = (
             "0.5 or more after the first minutes; a fall to chance (0.15) is a lost spinner",
         ),
         ("imitation_loss", "Loss towards the teacher's labels, before its weight.", "falls"),
+        (
+            "plan_loss",
+            "Cross entropy towards the values of all plans, before its weight "
+            "(`teacher.labels=plans`), over the rows of updates that have such labels.",
+            "falls; its floor is how undecided the plans are, about 3",
+        ),
+        (
+            "plan_regret",
+            "Points that the policy expects to lose against the best plan, by the lane it lands "
+            "in, in these rows.",
+            "falls",
+        ),
+        (
+            "plan_agreement",
+            "Share of these rows in which the policy's choice has the buttons and the lane of a "
+            "best plan.",
+            "rises",
+        ),
     ),
     *_group(
         "values",

@@ -32,6 +32,7 @@ from tempest_agent.agent.collect.drivers import Drivers
 from tempest_agent.agent.collect.local_source import LocalSource
 from tempest_agent.agent.collect.source import Played
 from tempest_agent.agent.games.tempest_games import TempestGames
+from tempest_agent.agent.replay.plans import PLANS, LateLabels
 from tempest_agent.agent.replay.rows import EPISODE_START, TERMINATED, TRUNCATED
 from tempest_agent.config import Config, ConfigError, load_config
 from tempest_agent.errors import UserError
@@ -132,6 +133,18 @@ def test_no_episode_goes_on_over_the_restart_of_an_actor(
     assert np.isin(np.round(told, 4), np.round(returns, 4)).all()
 
 
+def late_labels(number: int) -> LateLabels:
+    random = np.random.default_rng(number)
+    shape = 2, PLANS
+    return LateLabels(
+        np.array([1, 4]),
+        random.integers(0, 3, 2),
+        random.integers(-31, 32, shape).astype(np.int8),
+        random.integers(0, 4, shape).astype(np.uint8),
+        random.integers(0, 2000, shape).astype(np.uint16),
+    )
+
+
 def test_the_decisions_of_all_actors_are_put_back_in_their_places() -> None:
     played: list[list[Played]] = []
     chunks = []
@@ -145,6 +158,9 @@ def test_the_decisions_of_all_actors_are_put_back_in_their_places() -> None:
 
         source = LocalSource(these, act, FakeTeacher(), drivers)
         played.append([source.play(0.5, 0.1) for _ in range(6)])
+        # Late labels at every other step: of two actors, or of the third.
+        for t in range(1 + actor // 2, 6, 2):
+            played[-1][t] = played[-1][t]._replace(late=late_labels(10 * t + actor))
         last = last_of(played[-1], these.observe(), these.zap_legal())
         chunks.append(Chunk(actor, 0, 0, 1, columns_of(played[-1]), last))
         these.step(np.zeros(games, np.int8), np.zeros(games, np.uint8))
@@ -167,6 +183,15 @@ def test_the_decisions_of_all_actors_are_put_back_in_their_places() -> None:
             if t:
                 np.testing.assert_array_equal(stretch.seen(t)[0][game], one.rows.codes[own])
     assert cuts > 5
+    for t in range(6):
+        late, parts = stretch.played(t).late, [played[actor][t].late for actor in range(3)]
+        known = [(actor, part) for actor, part in enumerate(parts) if part is not None]
+        assert (late is not None) == bool(known)
+        for name in LateLabels._fields if late is not None else ():
+            own = [getattr(part, name) for _, part in known]
+            if name == "game":
+                own = [3 * games + actor for games, (actor, _) in zip(own, known, strict=True)]
+            np.testing.assert_array_equal(getattr(late, name), np.concatenate(own), name)
     for actor in range(3):
         for at in (0, 1):
             last = chunks[actor].last["codes" if at == 0 else "zap_legal"]

@@ -20,9 +20,8 @@ from torch.nn.functional import one_hot
 
 from tempest_agent.agent.devices import to_device
 from tempest_agent.agent.networks.actions import pair_mask
-from tempest_agent.agent.networks.deadly_lanes import landing_lanes
-from tempest_agent.agent.networks.landing import bells, lanes_there
-from tempest_agent.agent.networks.lane_head import OFFSETS, place_in_lane
+from tempest_agent.agent.networks.deadly_lanes import landings
+from tempest_agent.agent.networks.lane_head import LANE_COUNTS, OFFSETS
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.networks.q_network import Heads, QNetwork
 from tempest_agent.agent.replay.plans import NO_PLAN, Plans
@@ -118,7 +117,6 @@ class PlanLosses:
         self.layout, self.device = layout, device
         self.temperature = learner.plan_temperature
         self.plan_weight, self.regret_weight = learner.plan_weight, learner.regret_weight
-        self.lanes = landing_lanes().to(device)
         self.bells = bells(learner.imitation_width * SPINNER_MAX).to(device)
 
     @torch.no_grad()
@@ -127,7 +125,10 @@ class PlanLosses:
         spin, buttons, regret = (to_device(column, self.device) for column in plans)
         buttons = buttons.to(torch.int64)
         counts = spin.to(torch.int64) + SPINNER_MAX
-        place = place_in_lane(observation[:, self.layout.lane_position])
+        claw, landed = landings(observation, self.layout)
+        place = claw % LANE_COUNTS
+        landing = (landed - (claw - place).unsqueeze(1)).div(LANE_COUNTS, rounding_mode="floor")
+        landing = landing - OFFSETS[0]
         zaps = buttons >= ZAP
         valid = (regret < NO_PLAN) & (~zaps | zap_legal.unsqueeze(1))
         points = regret.float().masked_fill(~valid, torch.inf)
@@ -138,10 +139,8 @@ class PlanLosses:
         pairs = one_hot(buttons, self.layout.num_pairs).float()
         bell = self.bells[place.unsqueeze(1), counts]
         shares = torch.bmm((pairs * weights.unsqueeze(2)).transpose(1, 2), bell)
-        landing = self.lanes[place]
         lanes = landing.gather(1, counts)
-        there = lanes_there(observation, self.layout)
-        by_lane = regret_by_lane(points, lanes, zaps, there)
+        by_lane = regret_by_lane(points, lanes, zaps)
         chooses = (valid.sum(dim=1) > 1).view(-1, 1, 1)
         costs = by_lane.gather(2, landing.unsqueeze(1).expand(-1, 2, -1))
         good = ((points == 0.0).unsqueeze(2) * pairs).transpose(1, 2)
@@ -178,29 +177,38 @@ class PlanLosses:
         return each.mean()
 
 
-def regret_by_lane(points: Tensor, lanes: Tensor, zaps: Tensor, there: Tensor) -> Tensor:
+def regret_by_lane(points: Tensor, lanes: Tensor, zaps: Tensor) -> Tensor:
     """Return the regret of landing in each lane in reach, ``(B, 2, 5)``: without and with a zap.
 
-    It is that of the best plan that lands there.  Beyond the end of an open well it is that of the
-    last lane, where such a turn ends.  Where no plan lands, and for zaps that no plan tries, it is
-    the largest that any plan has.
+    It is that of the best plan that lands there.  Where no plan lands, and for zaps that no plan
+    tries, it is the largest that any plan has.
 
     Args:
         points: regrets ``(B, P)``, infinite where there is no plan.
-        lanes: index of the lane that each plan lands in, ``(B, P)``.
+        lanes: index in ``OFFSETS`` of the lane that each plan lands in, ``(B, P)``.
         zaps: whether it zaps, ``(B, P)``.
-        there: which lanes in reach are real, ``(B, 5)``.
     """
-    reach = there.shape[1]
+    reach = len(OFFSETS)
     found = points.new_full((len(points), 2 * reach), torch.inf)
     found.scatter_reduce_(1, lanes + reach * zaps.to(torch.int64), points, "amin")
     by_lane = found.view(-1, 2, reach)
-    own = OFFSETS.index(0)
-    for way in (1, -1):
-        for index in range(own + way, own + 3 * way, way):
-            beyond = ~there[:, index].unsqueeze(1)
-            by_lane[:, :, index] = torch.where(
-                beyond, by_lane[:, :, index - way], by_lane[:, :, index]
-            )
     largest = torch.where(points.isinf(), 0.0, points).amax(dim=1).view(-1, 1, 1)
     return torch.where(by_lane.isinf(), largest, by_lane)
+
+
+def bells(width: float) -> Tensor:
+    """Return how much each count is like a wanted one: a bell within the lane that it lands in.
+
+    Args:
+        width: standard deviation of the bell, in counts.
+
+    Returns:
+        ``(16, 63, 63)``: place in the lane before the turn, wanted count, likeness of every count;
+        the likenesses to a count add up to 1.
+    """
+    turn = torch.arange(-SPINNER_MAX, SPINNER_MAX + 1)
+    place = torch.arange(LANE_COUNTS).unsqueeze(1)
+    lanes = (place - turn).div(LANE_COUNTS, rounding_mode="floor")
+    bell = torch.exp(-0.5 * ((turn - turn.unsqueeze(1)) / width).square())
+    alike = bell * (lanes.unsqueeze(1) == lanes.unsqueeze(2))
+    return alike / alike.sum(dim=2, keepdim=True)
