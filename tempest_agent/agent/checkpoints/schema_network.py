@@ -36,6 +36,7 @@ _LAYOUT = {
     "num_features": whole(1, 10**7),
     "lane_features": whole(0, 10**6),
     "lane_exists": whole(0, 10**6),
+    "forecast_features": whole(0, 10**6),
     "lane_position": whole(-1, 10**7),
     "num_pairs": whole(1, 10**5),
     "counts": whole(1, 2**15 - 1),
@@ -51,7 +52,7 @@ def layout_of(value: Any) -> Layout:
         raise MisfitError(f"its entry layout has an unknown name {quoted(min(unknown, key=str))}")
     layout = Layout(**value)
     if (
-        layout.lane_features * LANES > layout.num_features
+        (layout.lane_features + layout.forecast_features) * LANES > layout.num_features
         or layout.lane_exists >= max(layout.lane_features, 1)
         or layout.lane_position >= layout.num_features
         or (layout.fire_and_zap and layout.num_pairs != 4)
