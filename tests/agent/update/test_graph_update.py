@@ -126,7 +126,12 @@ def assert_same(plain: Learner, whole: Learner) -> None:
         for name, value in theirs.items():
             torch.testing.assert_close(ours[name], value, rtol=1e-3, atol=1e-5)
     moments = [
-        [state[name] for state in learner.optimizer.state.values() for name in sorted(state)]
+        [
+            state[name]
+            for parameter in learner.online.parameters()
+            for state in [learner.optimizer.state.get(parameter, {})]
+            for name in sorted(state)
+        ]
         for learner in (plain, whole)
     ]
     for theirs, ours in zip(*moments, strict=True):
