@@ -37,9 +37,6 @@ class Layout:
     largest of its type."""
     fire_and_zap: bool = True
     """Whether the discrete action is fire + 2 * zap, with a zap that may be illegal."""
-    forecast_features: int = 0
-    """Numbers of each lane in the tail after the globals; the first 16 are the deadly bits of ticks
-    0 to 15."""
 
     @property
     def global_features(self) -> int:
