@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tempest_agent.envs.features.layout import MAX_INPUT_DELAY
-from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, SPINNER_MAX
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, MAX_INPUT_DELAY, SPINNER_MAX
 from tempest_agent.envs.machine.memory import LANES
 
 

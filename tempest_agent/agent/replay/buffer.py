@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from tempest_agent.agent.devices import Column
 from tempest_agent.errors import UserError
 
+from .n_step import FINAL, assemble
 from .plans import PLANS, LateLabels, Plans
 from .ring import ReplayRing
-from .rows import DRIVER_SHIFT, HAS_PLANS, ZAP_LEGAL, Batch, Path, PlanBatch, Rows
+from .rows import DRIVER_SHIFT, HAS_PLANS, LABELLED, ZAP_LEGAL, Batch, Path, PlanBatch, Rows
 from .sum_tree import SumTree
 
 PRIORITY_FLOOR = 1e-3
@@ -211,6 +212,35 @@ class ReplayBuffer(ReplayRing):
     def mark_deaths(self, died: NDArray[np.bool_], ticks: int) -> None:
         super().mark_deaths(died, ticks)
         self._near = None
+
+    def _batch(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Batch:
+        count = rows.size
+        codes = np.empty((count, self.num_features), self.stored)
+        following = np.empty_like(codes)
+        returns = np.empty(count, np.float32)
+        discounts = np.empty(count, np.float32)
+        horizons = np.empty(count, np.int64)
+        boot = np.empty(count, np.int64)
+        newest = (self.position - 1) % self.length
+        # Compiled code has no float16; a copy needs only the size of a number.
+        form = np.dtype(np.uint16) if self.stored == np.float16 else self.stored
+        assemble(
+            rows, self.codes.view(form), self.reward, self.flags, newest, self.n_steps,
+            self.gamma, self.cut, codes.view(form), following.view(form), returns, discounts,
+            horizons, boot,
+        )  # fmt: skip
+        flat = self.flags.reshape(-1)
+        flags = flat[rows]
+        next_zap = (flat[np.maximum(boot, 0)] & ZAP_LEGAL) > 0
+        for i in np.flatnonzero(boot <= FINAL):
+            following[i], next_zap[i] = self.final_observations[int(FINAL - boot[i])]
+        return Batch(
+            codes, following, self.spin.reshape(-1)[rows], self.buttons.reshape(-1)[rows],
+            returns, discounts, horizons, (flags & ZAP_LEGAL) > 0, next_zap,
+            ((flags >> DRIVER_SHIFT) & 3).astype(np.uint8), self.label_spin.reshape(-1)[rows],
+            self.label_buttons.reshape(-1)[rows], (flags & LABELLED) > 0, weights, rows,
+            self._path(rows, horizons) if self.paths else None,
+        )  # fmt: skip
 
     def _path(self, rows: NDArray[np.int64], horizons: NDArray[np.int64]) -> Path:
         step = np.arange(self.n_steps)
