@@ -19,7 +19,8 @@ PLANS = (
     "network.acts=policy", "network.encoder=lanes", "network.value_head=lanes",
     "network.spinner_knots=63", "network.hidden=[16]", "network.lane_width=8",
     "game.frame_skip=1", "game.start_levels=[33]", "run.steps=640",
-    "replay.learning_starts=100", "learner.batch_size=16", "run.log_interval=160",
+    "replay.learning_starts=100", "learner.batch_size=16", "learner.plan_batch_size=16",
+    "run.log_interval=160",
 )  # fmt: skip
 
 
@@ -63,9 +64,7 @@ def test_a_synchronous_actor_labels_the_same_states(whole: Run, tmp_path: Path) 
     [
         ("network.policy_head=false", "network.policy_head=true"),
         ("game.frame_skip=2", "game.frame_skip=2"),
-        ("replay.prioritised=true", "replay.prioritised=false"),
         ("replay.storage=device", "replay.storage=host"),
-        ("learner.labelled_share=0.9", "more than a batch"),
     ],
 )
 def test_what_plans_do_not_go_with_is_said(override: str, words: str) -> None:

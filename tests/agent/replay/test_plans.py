@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from replay_rows import FEATURES, make_rows
 
-from tempest_agent.agent.replay.buffer import ReplayBuffer, Shares
+from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replay.plans import (
     MOST_REGRET,
     NO_PLAN,
@@ -14,16 +14,13 @@ from tempest_agent.agent.replay.plans import (
     LateLabels,
     merge_plans,
 )
-from tempest_agent.agent.replay.rows import Rows
+from tempest_agent.agent.replay.rows import HAS_PLANS, PlanBatch, Rows
 
 GAMES, LENGTH = 5, 20
-SHARES = Shares(0.5, 0.25)
 
 
-def make_buffer(shares: Shares | None = SHARES) -> ReplayBuffer:
-    return ReplayBuffer(
-        GAMES * LENGTH, GAMES, FEATURES, n_steps=3, gamma=0.9, seed=4, shares=shares
-    )
+def make_buffer(plans: bool = True) -> ReplayBuffer:
+    return ReplayBuffer(GAMES * LENGTH, GAMES, FEATURES, n_steps=3, gamma=0.9, seed=4, plans=plans)
 
 
 def named(steps: list[int], games: list[int], now: int) -> LateLabels:
@@ -86,13 +83,13 @@ def test_late_labels_land_in_their_rows_and_go_with_them(steps: int) -> None:
     for t in range(max(0, steps - LENGTH), steps):
         for game in range(GAMES):
             row = t % LENGTH, game
-            batch = buffer._batch(np.array([row[0] * GAMES + game]), np.ones(1, np.float32))
-            assert batch.plans is not None
-            assert batch.plans.known[0] == ((t, game) in labelled)
-            if batch.plans.known[0]:
-                assert (batch.plans.regret == t * 10 + game).all()
-                assert (batch.plans.buttons == game).all()
-                assert (batch.plans.spin == t % 100).all()
+            known = bool(buffer.flags[row] & HAS_PLANS)
+            assert known == ((t, game) in labelled)
+            if known:
+                plans = buffer.plan_columns
+                assert (plans["plan_regret"][row] == t * 10 + game).all()
+                assert (plans["plan_buttons"][row] == game).all()
+                assert (plans["plan_spin"][row] == t % 100).all()
 
 
 def quiet(t: int, starts: list[int]) -> Rows:
@@ -114,42 +111,45 @@ def test_the_last_ticks_of_a_life_are_marked() -> None:
         *((t, 2) for t in range(25, 29)),
         *((t, 4) for t in range(26, 30)),
     }
-    drawn = buffer.sample(2000).rows[:500]
-    newest = 29 % LENGTH
-    assert set(drawn.tolist()) == {
-        t % LENGTH * GAMES + game for t, game in marked if t % LENGTH != newest
-    }
+    assert buffer.sample_plans(100, 1.0) is None, "none of them is labelled yet"
+    late = [(t, game) for t, game in sorted(marked) if t % 2]
+    buffer.add_labels(named(*map(list, zip(*late, strict=True)), now=29))
+    assert whose(buffer.sample_plans(2000, 1.0)) == set(late)
     for t in range(30, 47):
         buffer.add(quiet(t, []))
     assert near.sum() == 5, "what is overwritten is no longer near a death"
 
 
-def test_a_batch_has_the_shares_that_were_asked_for() -> None:
+def whose(batch: PlanBatch | None) -> set[tuple[int, int]]:
+    """Step and game that the labels of a batch name."""
+    assert batch is not None
+    spin, buttons = batch.plans.spin[:, 0].tolist(), batch.plans.buttons[:, 0].tolist()
+    return set(zip(spin, buttons, strict=True))
+
+
+def test_a_batch_has_the_share_near_deaths_and_is_uniform_else() -> None:
     buffer = make_buffer()
     for t in range(LENGTH):
         buffer.add(quiet(t, []))
+        buffer.mark_deaths(np.full(GAMES, t == 7), 2)
     every = [(t, game) for t in range(LENGTH - 1) for game in range(GAMES)]
     labelled = [each for each in every if sum(each) % 4 == 0]
     buffer.add_labels(named(*map(list, zip(*labelled, strict=True)), now=LENGTH - 1))
-    batch = buffer.sample(4000)
-    assert batch.plans is not None
-    # No death yet, so that share is drawn from all rows.
-    assert batch.plans.known[:2000].all()
-    assert batch.plans.known[2000:].mean() == pytest.approx(len(labelled) / 95, abs=0.05)
-    _, counts = np.unique(batch.rows[:2000], return_counts=True)
-    assert counts.size == len(labelled)
-    assert counts.max() < 2.5 * counts.mean()
-    part = batch.part(100, 300)
-    assert part.plans is not None
-    np.testing.assert_array_equal(part.plans.regret, batch.plans.regret[100:300])
+    batch = buffer.sample_plans(4000, 0.25)
+    assert batch is not None
+    assert len(batch.codes) == len(batch.zap_legal) == len(batch.plans.regret) == 4000
+    near = {each for each in labelled if each[0] in (6, 7)}
+    assert whose(batch.part(0, 1000)) == near
+    assert whose(batch.part(1000, 4000)) == set(labelled)
+    _, counts = np.unique(batch.plans.regret[1000:, 0], return_counts=True)
+    assert counts.max() < 1.5 * counts.mean()
 
 
-def test_without_labels_the_batch_is_uniform() -> None:
-    buffer = make_buffer(Shares(1.0, 0.0))
+def test_without_labels_nothing_is_drawn() -> None:
+    buffer = make_buffer()
     for t in range(LENGTH):
         buffer.add(quiet(t, []))
-    batch = buffer.sample(500)
-    assert np.unique(batch.rows).size == 95
+    assert buffer.sample_plans(500, 0.0) is None
 
 
 def test_a_snapshot_with_plans_gives_the_same_samples() -> None:
@@ -162,15 +162,15 @@ def test_a_snapshot_with_plans_gives_the_same_samples() -> None:
     other.load({name: a.copy() for name, a in buffer.arrays().items()}, buffer.state_dict())
     assert buffer.arrays().keys() <= buffer.largest_arrays(100).keys()
     for _ in range(3):
-        one, two = buffer.sample(64), other.sample(64)
-        assert one.plans is not None
-        assert two.plans is not None
-        np.testing.assert_array_equal(one.rows, two.rows)
+        one, two = buffer.sample_plans(64, 0.3), other.sample_plans(64, 0.3)
+        assert one is not None
+        assert two is not None
+        np.testing.assert_array_equal(one.codes, two.codes)
         for mine, theirs in zip(one.plans, two.plans, strict=True):
             np.testing.assert_array_equal(mine, theirs)
 
 
 def test_rows_without_labels_take_no_more_memory() -> None:
-    plain, with_plans = make_buffer(None), make_buffer()
+    plain, with_plans = make_buffer(plans=False), make_buffer()
     assert with_plans.row_bytes - plain.row_bytes == 4 * PLANS + 1
     assert not plain.plan_columns
