@@ -183,6 +183,13 @@ METRICS: tuple[Metric, ...] = (
             "plan_agreement",
             "Share of these rows in which the policy's choice has the buttons and the lane of a "
             "best plan.",
+            "policy_entropy",
+            "Mean entropy of the policy head in replayed states, in nats; with such a head only.",
+            "falls from 5.5, that of all 252 actions alike",
+        ),
+        (
+            "policy_agreement",
+            "Mean resemblance of the policy head's choice to the label, 1 if it is the same.",
             "rises",
         ),
     ),
@@ -241,6 +248,7 @@ METRICS: tuple[Metric, ...] = (
         ("grad_norm_encoder", "Mean norm of the encoder's part.", "not 0"),
         ("grad_norm_value", "Mean norm of the value head's part.", "not 0"),
         ("grad_norm_spinner", "Mean norm of the spinner head's part.", "not 0 with such a head"),
+        ("grad_norm_policy", "Mean norm of the policy head's part.", "not 0 with such a head"),
         (
             "clip_ratio",
             "Mean ratio of the gradient's norm after clipping to that before.",

@@ -63,7 +63,11 @@ def test_what_is_logged_is_what_is_documented(tmp_path: Path) -> None:
     )  # fmt: skip
     lines: list[dict[str, float]] = []
     Trainer(config, tmp_path, on_metrics=lines.append).run()
-    config = apply_overrides(config, ["run.steps=1000", "actors.count=2"])
+    config = apply_overrides(
+        config,
+        ["run.steps=1000", "actors.count=2", "network.encoder=lanes", "network.value_head=lanes",
+         "network.spinner_knots=63", "network.policy_head=true", "network.acts=policy"],
+    )  # fmt: skip
     games = RemoteGames(config, InlineExecutor)
     Trainer(config, tmp_path / "actors", on_metrics=lines.append, games=games).run()
     with_actors = lines.pop()

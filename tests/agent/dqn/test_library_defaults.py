@@ -23,6 +23,8 @@ SAID_ELSEWHERE = {"run.steps": "learn", "run.num_envs": "env", "network.encoder"
 NEEDS_ANOTHER = {
     "learner.loss": "learner.target_clip",
     "network.value_head": "network.encoder",
+    "network.policy_head": "network.value_head",
+    "network.acts": "network.policy_head",
     "exploration.epsilon_max": "exploration.epsilon_min",
     "exploration.epsilon_min": "exploration.epsilon_max",
     "exploration.epsilon_start": "exploration.epsilon_floor",

@@ -131,7 +131,8 @@ def test_updates_move_all_its_parts_and_the_followers(tmp_path) -> None:  # type
     from tempest_agent.agent.checkpoints.policy import load_policy
     from tempest_agent.training.trainer import Trainer
 
-    config = config_with("run.num_envs=16", "replay.learning_starts=400", "learner.batch_size=32",
+    config = config_with("network.policy_head=true", "network.acts=policy", "run.num_envs=16",
+                         "replay.learning_starts=400", "learner.batch_size=32",
                          "run.steps=2000", "learner.target_update_interval=10",
                          "teacher.score=1000")  # fmt: skip
     trainer = Trainer(config, tmp_path)

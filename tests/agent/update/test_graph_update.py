@@ -20,7 +20,10 @@ from tempest_agent.agent.update.graph_update import GraphUpdate
 from tempest_agent.config import Config, load_config
 
 CPU = torch.device("cpu")
-FEATURES, GAMES, RATE = 13, 10, 1e-2
+FEATURES, GAMES, RATE = 35, 10, 1e-2
+LAYOUT = Layout(FEATURES, lane_features=2, lane_position=33)
+POLICY = ("network.encoder=lanes", "network.value_head=lanes", "network.spinner_knots=63",
+          "network.lane_width=8", "network.policy_head=true")  # fmt: skip
 
 
 class PlainUpdate(NamedTuple):
@@ -90,12 +93,12 @@ def filled(config: Config) -> DeviceReplay:
 def new_learner(config: Config, whole: bool, monkeypatch: pytest.MonkeyPatch) -> Learner:
     torch.manual_seed(0)
     if not whole:
-        learner = Learner(Layout(FEATURES), config, CPU)
+        learner = Learner(LAYOUT, config, CPU)
     else:
         with monkeypatch.context() as patch:
             patch.setattr(torch, "compile", uncompiled)
             compiled = settings_with_compile(config)
-            learner = Learner(Layout(FEATURES), compiled, CPU)
+            learner = Learner(LAYOUT, compiled, CPU)
     learner.precision.lagged = True
     return learner
 
@@ -123,7 +126,12 @@ def assert_same(plain: Learner, whole: Learner) -> None:
         for name, value in theirs.items():
             torch.testing.assert_close(ours[name], value, rtol=1e-3, atol=1e-5)
     moments = [
-        [state[name] for state in learner.optimizer.state.values() for name in sorted(state)]
+        [
+            state[name]
+            for parameter in learner.online.parameters()
+            for state in [learner.optimizer.state.get(parameter, {})]
+            for name in sorted(state)
+        ]
         for learner in (plain, whole)
     ]
     for theirs, ours in zip(*moments, strict=True):
@@ -147,6 +155,7 @@ def play(update: PlainUpdate | GraphUpdate, number: int, imitation: float = 0.5)
         ("learner.loss=squared", "replay.prioritised=true"),
         ("network.spinner_head=knots",),
         ("network.dueling=false", "learner.target_update_interval=2"),
+        POLICY,
     ],
 )
 def test_it_learns_the_same(monkeypatch: pytest.MonkeyPatch, changes: tuple[str, ...]) -> None:
@@ -168,9 +177,12 @@ def test_it_can_be_traced_as_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_same(plain.learner, whole.learner)
 
 
-def test_it_follows_changes_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("changes", [(), POLICY])
+def test_it_follows_changes_on_the_way(
+    monkeypatch: pytest.MonkeyPatch, changes: tuple[str, ...]
+) -> None:
     """Another horizon, clamp, imitation and accumulation, and weights from a checkpoint."""
-    plain, whole = both(monkeypatch)
+    plain, whole = both(monkeypatch, *changes)
     for update in (plain, whole):
         play(update, 2)
         update.replay.set_n_steps(2)
