@@ -183,6 +183,9 @@ METRICS: tuple[Metric, ...] = (
             "plan_agreement",
             "Share of these rows in which the policy's choice has the buttons and the lane of a "
             "best plan.",
+            "rises",
+        ),
+        (
             "policy_entropy",
             "Mean entropy of the policy head in replayed states, in nats; with such a head only.",
             "falls from 5.5, that of all 252 actions alike",
