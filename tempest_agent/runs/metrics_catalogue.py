@@ -175,8 +175,7 @@ METRICS: tuple[Metric, ...] = (
         ),
         (
             "plan_regret",
-            "Points that the policy expects to lose against the best plan, by the lane it lands "
-            "in, in these rows.",
+            "Points that the policy expects to lose against the best plan, by the lane it lands in.",
             "falls",
         ),
         (

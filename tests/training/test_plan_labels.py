@@ -12,6 +12,7 @@ from tempest_agent.agent.collect.plan_labeller import make_labeller
 from tempest_agent.agent.replay.rows import HAS_PLANS
 from tempest_agent.config import Config, ConfigError, load_config
 from tempest_agent.errors import UserError
+from tempest_agent.runs.metrics_catalogue import BY_NAME
 from tempest_agent.training.trainer import Trainer
 
 PLANS = (
@@ -41,6 +42,7 @@ def test_plans_are_learned_from(whole: Run) -> None:
     assert last["plan_regret"] > 0.0
     assert 0.0 <= last["plan_agreement"] <= 1.0
     assert "imitation_loss" not in last
+    assert {name for line in whole.lines for name in line} <= set(BY_NAME)
 
 
 def test_a_run_goes_on_exactly_with_labels_under_way(whole: Run, tmp_path: Path) -> None:

@@ -165,15 +165,16 @@ class PlanLosses:
         """
         legal = pair_mask(zap_legal, self.layout.num_pairs).unsqueeze(2)
         logs = torch.log_softmax(policy.float().masked_fill(~legal, -1e9).flatten(1), dim=1)
-        entropy = -(wanted.shares.flatten(1) * logs).sum(dim=1)
+        crossed = -(wanted.shares.flatten(1) * logs).sum(dim=1)
         chances = logs.exp().view(-1, 2, self.layout.num_pairs // 2, policy.shape[2]).sum(dim=2)
         expected = (chances * wanted.regret).sum(dim=(1, 2)) * wanted.usable
         count = wanted.usable.sum()
         chosen = wanted.best.flatten(1).gather(1, logs.argmax(dim=1, keepdim=True))
-        metrics.mean("plan_loss", entropy, count)
+        metrics.mean("policy_entropy", -(logs.exp() * logs).sum(dim=1))
+        metrics.mean("plan_loss", crossed, count)
         metrics.mean("plan_regret", expected, count)
         metrics.mean("plan_agreement", chosen.squeeze(1) * wanted.usable, count)
-        each = self.plan_weight * entropy + self.regret_weight / REGRET_UNIT * expected
+        each = self.plan_weight * crossed + self.regret_weight / REGRET_UNIT * expected
         return each.mean()
 
 
