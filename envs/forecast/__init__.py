@@ -1,1 +1,1 @@
-"""Which lanes kill in the next ticks: what a RAM image makes certain, by kinematics alone."""
+"""Which lanes kill in the next ticks, by kinematics alone."""

@@ -25,6 +25,7 @@ from tempest_agent.envs.machine.memory import (
     Ram,
 )
 
+from .enemy_programs import stays_below
 from .fuseballs import forecast_fuseball, mark_spoke
 from .pulsars import forecast_pulsar, forecast_pulse, mark_pulses
 from .table import AHEAD, Table, clear_table, mark, span
@@ -57,9 +58,11 @@ def forecast_split(ram: Ram, table: Table, slot: int, knows: int) -> None:
     """Mark what a tanker with pulsars or fuseballs lets out when it splits short of the rim."""
     cargo = int64(ram.enemy_flags[slot]) & CARGO_MASK
     lane = int64(ram.enemy_lane[slot]) & 15
-    split = ticks_to_depth(ram, slot, kind_speed(ram, TANKER), SPLIT_NEAR_RIM * 256)
-    if split >= AHEAD:
+    speed = kind_speed(ram, TANKER)
+    limit = SPLIT_NEAR_RIM * 256
+    if stays_below(ram, slot, speed, limit):
         return
+    split = ticks_to_depth(ram, slot, speed, limit)
     lower = (lane - 1) & 15
     if ram.well_open and lower == 15:
         lower = 0
@@ -73,7 +76,7 @@ def forecast_split(ram: Ram, table: Table, slot: int, knows: int) -> None:
     elif cargo == CARGO_FUSEBALLS and knows & FUSEBALLS:
         # A child in a lower slot than the tanker's own already moves in the tick of the split.
         depth = int64(ram.enemy_depth[slot]) * 256 + int64(ram.enemy_depth_frac[slot])
-        depth -= (split + 1) * kind_speed(ram, TANKER)
+        depth -= (split + 1) * speed
         arrival = split + (depth - (RIM_DEPTH + 1) * 256) // kind_speed(ram, FUSEBALL)
         mark_spoke(table.deadly, arrival, lower)
         mark_spoke(table.deadly, arrival, upper)

@@ -122,5 +122,9 @@ def depth_reached(ram: Ram, table: Table, lane: int, place: int, delay: int, tic
 def forecast_dive(ram: Ram, table: Table, place: int, delay: int) -> None:
     """Fill ``table`` for a dive, or for the pause before it as if the dive began at once."""
     clear_table(table)
+    speed = dive_speed(ram) + dive_acceleration(ram) * (AHEAD - 1) // 2
+    deepest = (dive_depth(ram) + AHEAD * speed) >> 8
     for lane in range(LANES):
-        depth_reached(ram, table, lane, place, delay, AHEAD)
+        # Shots only shorten a spike: one that ends below what is reached kills nobody.
+        if 0 < ram.spike_depth[lane] <= deepest:
+            depth_reached(ram, table, lane, place, delay, AHEAD)

@@ -27,6 +27,7 @@ from .enemy_programs import (
     flip_landing,
     next_direction,
     queue_may_be_empty,
+    stays_below,
 )
 from .table import AHEAD, Table, mark, span
 from .walkers import GRAB_TICKS
@@ -89,7 +90,10 @@ def first_potent_tick(ram: Ram, slot: int) -> int:
         return 0
     if ram.enemy_flags[slot] & FLAG_MOVING_DOWN:
         return AHEAD
-    return min(ticks_to_depth(ram, slot, kind_speed(ram, FLIPPER), potency * 256), AHEAD)
+    speed = kind_speed(ram, FLIPPER)
+    if stays_below(ram, slot, speed, potency * 256):
+        return AHEAD
+    return ticks_to_depth(ram, slot, speed, potency * 256)
 
 
 @rule

@@ -22,6 +22,7 @@ from .enemy_programs import (
     STRAIGHT_END,
     flip_landing,
     next_direction,
+    stays_below,
 )
 from .table import AHEAD, Table, mark, span
 
@@ -75,9 +76,11 @@ def forecast_arrival(ram: Ram, slot: int, table: Table) -> None:
     those that may flip before.
     """
     kind = int64(ram.enemy_kind[slot])
-    arrival = ticks_to_depth(ram, slot, kind_speed(ram, kind_of(ram, slot)), (RIM_DEPTH + 1) * 256)
-    if arrival >= AHEAD:
+    speed = kind_speed(ram, kind_of(ram, slot))
+    limit = (RIM_DEPTH + 1) * 256
+    if stays_below(ram, slot, speed, limit):
         return
+    arrival = ticks_to_depth(ram, slot, speed, limit)
     if kind & KIND_FLIPPING:
         landing = flip_steps_left(ram, slot) - 1
         lane = flip_landing(ram, slot)

@@ -301,6 +301,8 @@ def test_what_does_not_fit_is_refused(data_sets: Path, monkeypatch: pytest.Monke
         load_demonstrations(NAME, GameConfig(frame_skip=2))
     with pytest.raises(UserError, match="input_delay"):
         load_demonstrations(NAME, GameConfig(input_delay=1))
+    with pytest.raises(UserError, match=r"features_plain: set game\.observation=features, or"):
+        load_demonstrations(NAME, GameConfig(observation="features_plain"))
     storage = minari.load_dataset(NAME).storage
     digest = storage.metadata[LAYOUT_KEY]
     storage.update_metadata({LAYOUT_KEY: "of another version"})
