@@ -102,7 +102,7 @@ def evaluate(
     scores `latest`.
 
     Several players, or several start levels, play the same games and are compared in one table,
-    each player with the first one.
+    each player with the first one; with --standard all they are measured by the whole protocol.
     """
     policies = policies or ("latest",)
     results: list[dict[str, Any]] = []
@@ -248,7 +248,7 @@ def _play(
             )
 
     try:
-        add(play_games(player, games, threads, report, complete))
+        outcomes = play_games(player, games, threads, report, complete)
     except BaseException:
         left = joined(complete) if complete else None
         if left is not None and len(left.scores):
@@ -259,4 +259,5 @@ def _play(
             )
             add(left, interrupted=True)
         raise
+    add(outcomes)
     return expected()

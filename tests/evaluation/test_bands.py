@@ -75,6 +75,6 @@ def test_pooled_bands_are_those_of_all_games_together() -> None:
 def test_the_share_of_the_limit_is_for_30_000_ticks_from_level_1_alone() -> None:
     assert EvaluationGames().limit_share(LIMIT_POINTS / 2) == 0.5
     assert EvaluationGames(input_delay=2).limit_share(LIMIT_POINTS) == 1.0
-    assert STANDARD_MAX_TICKS == EvaluationGames().max_ticks
+    assert EvaluationGames().max_ticks == STANDARD_MAX_TICKS
     for other in ({"level": 2}, {"to_level": 16}, {"max_ticks": 29_999}):
         assert EvaluationGames(**other).limit_share(1.0) is None
