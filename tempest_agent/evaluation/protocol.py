@@ -83,24 +83,27 @@ def protocols_of(
 ) -> list[dict[str, Any]]:
     """Return one JSON object a player: its ``results`` of the parts of these ``names``.
 
-    Of an evaluation that was broken off there may be fewer results than names.
+    Of an evaluation that was broken off there are fewer results than names, or the last one is not
+    complete.
     """
     parts = [{"part": name, **result} for name, result in zip(names, results, strict=False)]
+    whole = len(set(names))
     players = dict.fromkeys(part["policy"] for part in parts)
     return [
-        _protocol(asked, [part for part in parts if part["policy"] == player]) for player in players
+        _protocol(asked, whole, [part for part in parts if part["policy"] == player])
+        for player in players
     ]
 
 
-def _protocol(asked: str, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the JSON object of one player.
+def _protocol(asked: str, whole: int, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the JSON object of one player, of whom there should be ``whole`` parts.
 
     ``bands`` are those of the games that started late, together, by the level of each tick.
     """
     first = parts[0]
     late = [part for part in parts if "to_level" in part]
     standard = next((part for part in parts if part["part"] == "standard"), None)
-    interrupted = {"interrupted": True} if parts[-1].get("interrupted") else {}
+    broken_off = len(parts) < whole or parts[-1].get("interrupted", False)
     return {
         **{name: first[name] for name in ("policy", "seed", "frame_skip", "backend")},
         "standard": asked,
@@ -109,7 +112,7 @@ def _protocol(asked: str, parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "parts": list(parts),
         **{name: first[name] for name in ("checkpoint_sha256", "checkpoint_step")},
         "seconds": round(sum(part["seconds"] for part in parts), 3),
-        **interrupted,
+        **({"interrupted": True} if broken_off else {}),
     }
 
 

@@ -83,6 +83,7 @@ def test_the_protocol_as_json() -> None:
     )
     assert figures["limit_share"] is None  # Games of 60 ticks.
     assert figures["checkpoint_sha256"] is None
+    assert "interrupted" not in figures
     delayed = figures_of("random", *QUICK, "--seed", "5", "--input-delay", "2")
     assert {name: parts[-1][name] for name in delayed if name != "seconds"} == {
         name: value for name, value in delayed.items() if name != "seconds"
@@ -203,7 +204,7 @@ def test_ctrl_c_prints_the_parts_that_are_complete_and_writes_no_file(
     assert "2 of 10 evaluations are complete" in result.stderr
     figures = json.loads(result.stdout)
     assert [part["part"] for part in figures["parts"]] == NAMES[:2]
-    assert "interrupted" not in figures
+    assert figures["interrupted"] is True
     assert card.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["card.md"]
 

@@ -7,7 +7,10 @@ import dataclasses
 import numpy as np
 import pytest
 
+from tempest_agent.envs.engine.batch import GameBatch
+from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
+from tempest_agent.envs.mame.mame_options import MameOptions
 from tempest_agent.evaluation.bands import BANDS, band_rows, pooled_bands
 from tempest_agent.evaluation.games import (
     LIMIT_POINTS,
@@ -56,6 +59,22 @@ def test_the_bands_add_up_to_the_totals(name: str) -> None:
     np.testing.assert_array_equal(outcomes.bands[:, :, 1].sum(axis=1), outcomes.deaths.sum(axis=1))
     assert outcomes.deaths.shape == (9, len(DEATH_CAUSES))
     assert outcomes.deaths.sum() > 0
+
+
+def test_games_that_are_played_in_turn_are_counted_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a real machine, whose place the simulator takes."""
+
+    def simulated(count: int, settings: GameSettings, *_: object, observe: bool) -> GameBatch:
+        return GameBatch(count, settings, observe=observe)
+
+    games = EvaluationGames(3, seed=4, level=14, to_level=16, max_ticks=700)
+    together = play_games(find_player("expert"), games)
+    monkeypatch.setattr("tempest_agent.evaluation.games.make_batch", simulated)
+    in_turn = play_games(
+        find_player("expert"), dataclasses.replace(games, machine=MameOptions()), threads=2
+    )
+    np.testing.assert_array_equal(in_turn.bands, together.bands)
+    assert (in_turn.bands[:, 1] > 0).any()
 
 
 def test_start_levels_are_drawn_from_the_whole_range_for_each_game() -> None:
