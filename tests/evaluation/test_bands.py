@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -71,7 +72,9 @@ def test_games_that_are_played_in_turn_are_counted_alike(monkeypatch: pytest.Mon
     together = play_games(find_player("expert"), games)
     monkeypatch.setattr("tempest_agent.evaluation.games.make_batch", simulated)
     in_turn = play_games(
-        find_player("expert"), dataclasses.replace(games, machine=MameOptions()), threads=2
+        find_player("expert"),
+        dataclasses.replace(games, machine=MameOptions(Path("roms"))),
+        threads=2,
     )
     np.testing.assert_array_equal(in_turn.bands, together.bands)
     assert (in_turn.bands[:, 1] > 0).any()
