@@ -175,7 +175,7 @@ METRICS: tuple[Metric, ...] = (
         ),
         (
             "plan_regret",
-            "Points that the policy expects to lose against the best plan, by the lane it lands in.",
+            "Points that the policy expects to lose against the best plan, by where it lands.",
             "falls",
         ),
         (
