@@ -72,10 +72,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFile(config, log)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the tests that need clusters of their own come last, so that one is shared till then."""
+    items.sort(key=lambda item: "no_shared_ray" in getattr(item, "fixturenames", ()))
+
+
 @pytest.fixture(scope="session")
 def end_of_ray() -> Iterator[None]:
     """Shut down the shared Ray cluster at the end of the session."""
     yield
+    import ray
+
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def no_shared_ray(end_of_ray: None) -> None:
+    """End the shared cluster: processes would join no other one beside it."""
     import ray
 
     ray.shutdown()
