@@ -50,7 +50,8 @@ def test_a_teacher_is_copied_before_values_are_known(
     tmp_path: Path, spinner_head: str, steps: int, reward: float
 ) -> None:
     config = small(
-        f"run.steps={steps}", "learner.learning_rate=1e-2", "teacher.score=1e9", "learner.imitation_weight=2",
+        f"run.steps={steps}", "learner.learning_rate=1e-2",
+        "teacher.score=1e9", "learner.imitation_weight=2",
         f"network.spinner_head={spinner_head}", "teacher.expert_ratio_floor=0.5",
         # A heavy imitation lifts values above the 1 that this game can give; the guard would act.
         "guard.enabled=false",
