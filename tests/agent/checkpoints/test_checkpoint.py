@@ -300,32 +300,13 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert [f.name for f in tmp_path.iterdir()] == ["step_1.pt"]
 
 
-_FULL = """
-import resource, sys, torch
+_WRITERS = """
+import os, resource, signal, sys, time, torch
 from pathlib import Path
 from tempest_agent.agent.checkpoints.checkpoint_files import write_checkpoint
 from tempest_agent.errors import UserError
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-try:
-    write_checkpoint(Path(sys.argv[1]), {"weights": torch.zeros(20_000)})
-except UserError as error:
-    print(error)
-"""
-
-
-def test_a_checkpoint_that_does_not_fit_says_why(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _FULL, str(tmp_path / "step_1.pt")]
-    words = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "step_1.pt: File too large; free some space" in words
-    assert list(tmp_path.iterdir()) == []
-
-
-_KILLED = """
-import os, signal, sys, time, torch
-from pathlib import Path
-from tempest_agent.agent.checkpoints.checkpoint_files import write_checkpoint
 torch.set_num_threads(1)
-for number, delay in enumerate(map(float, sys.argv[2:])):
+for number, delay in enumerate(map(float, sys.argv[3:])):
     reading, writing = os.pipe()
     path, step = Path(sys.argv[1], f"step_{number}.pt"), 0
     writer = os.fork()
@@ -338,16 +319,29 @@ for number, delay in enumerate(map(float, sys.argv[2:])):
     time.sleep(delay)
     os.kill(writer, signal.SIGKILL)
     os.waitpid(writer, 0)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    write_checkpoint(Path(sys.argv[2], "step_1.pt"), {"weights": torch.zeros(20_000)})
+except UserError as error:
+    print(error)
 """
-"""Forks writers of checkpoints, each killed a while after its third one."""
+"""Forks writers of checkpoints, each killed a while after its third one; then none fits."""
 
 
-def test_a_kill_while_writing_leaves_a_whole_file(tmp_path: Path) -> None:
+def test_a_kill_while_writing_leaves_a_whole_file_and_what_does_not_fit_says_why(
+    tmp_path: Path,
+) -> None:
+    killed, full = tmp_path / "killed", tmp_path / "full"
+    killed.mkdir()
+    full.mkdir()
     delays = ("0", "0.002", "0.004", "0.007")
-    subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path), *delays], check=True)
+    command = [sys.executable, "-c", _WRITERS, str(killed), str(full), *delays]
+    words = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
     for number in range(len(delays)):
-        content = read_checkpoint(tmp_path / f"step_{number}.pt")
+        content = read_checkpoint(killed / f"step_{number}.pt")
         assert torch.equal(content["big"], torch.full((100_000,), float(content["step"])))
+    assert "step_1.pt: File too large; free some space" in words
+    assert list(full.iterdir()) == []
 
 
 def test_old_checkpoints_are_thinned_out(tmp_path: Path) -> None:
