@@ -73,8 +73,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the tests that need clusters of their own come last, so that one is shared till then."""
-    items.sort(key=lambda item: "no_shared_ray" in getattr(item, "fixturenames", ()))
+    """Begin with the groups, which take longest; tests that end the shared cluster come late."""
+
+    def place(item: pytest.Item) -> tuple[bool, bool]:
+        has_group = item.get_closest_marker("xdist_group") is not None
+        return not has_group, "no_shared_ray" in getattr(item, "fixturenames", ())
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")
