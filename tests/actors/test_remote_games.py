@@ -89,8 +89,8 @@ def test_asynchronous_rows_are_counted_once_and_weights_are_not_much_older(
     )
     run = Run(Trainer(config, tmp_path, games=games_of(config), teacher=FakeTeacher()))
     last = run.lines[-1]
-    assert run.trainer.steps == run.replay.filled * run.replay.num_envs == 1600
-    rounds = -(-1600 // 16 // steps)
+    assert run.trainer.steps == run.replay.filled * run.replay.num_envs == 800
+    rounds = -(-800 // 16 // steps)
     assert last["actors_taken"] == rounds * steps * 16
     assert (last["actors_lost"], last["actors_duplicates"], last["actors_restarts"]) == (0, 0, 0)
     assert not joined(run)
@@ -205,10 +205,10 @@ def test_the_decisions_of_all_actors_are_put_back_in_their_places() -> None:
 def halves(tmp_path: Path, config: Config) -> tuple[Trainer, Run]:
     """A run that was stopped in its middle, and the same run gone on with to its end."""
     first = Trainer(config, tmp_path, games=games_of(config), teacher=FakeTeacher())
-    first.loop.on_metrics = lambda line: line["steps"] >= 800 and first.request_stop()
+    first.loop.on_metrics = lambda line: line["steps"] >= 400 and first.request_stop()
     first.run()
     second = Trainer.resume(tmp_path, games=games_of, teacher=FakeTeacher())
-    assert second.steps == first.steps == 800
+    assert second.steps == first.steps == 400
     return first, Run(second)
 
 
@@ -217,14 +217,14 @@ def test_a_run_goes_on_with_new_games_and_equal_counters(tmp_path: Path, mode: s
     config = fake(2, f"actors.{mode}", "actors.chunk_steps=5")
     whole = Run(Trainer(config, tmp_path / "whole", games=games_of(config), teacher=FakeTeacher()))
     _, run = halves(tmp_path / "parts", config)
-    assert run.trainer.steps == whole.trainer.steps == 1600
+    assert run.trainer.steps == whole.trainer.steps == 800
     assert run.weights["updates"] == whole.weights["updates"]
     for name in ("epsilon", "expert_ratio", "learning_rate", "n_steps", "importance", "steps"):
         assert run.lines[-1][name] == whole.lines[-1][name], name
-    assert run.lines[-1]["actors_taken"] >= 1600
-    flags = run.replay.flags[:100]
-    assert (flags[49] & (TERMINATED | TRUNCATED) > 0).all()
-    assert (flags[50] & EPISODE_START > 0).all()
+    assert run.lines[-1]["actors_taken"] >= 800
+    flags = run.replay.flags[:50]
+    assert (flags[24] & (TERMINATED | TRUNCATED) > 0).all()
+    assert (flags[25] & EPISODE_START > 0).all()
     assert not joined(run)
     games = run.trainer.loop.games
     assert isinstance(games, RemoteGames)
@@ -263,13 +263,13 @@ def test_a_stop_waits_for_no_actor_that_is_silent(tmp_path: Path, orders: int, s
     trainers[0].close()
     run = Run(Trainer.resume(tmp_path, games=games_of, teacher=FakeTeacher()))
     whole = Run(Trainer(config, tmp_path / "whole", games=games_of(config), teacher=FakeTeacher()))
-    assert run.trainer.steps == 1600
+    assert run.trainer.steps == 800
     assert run.weights["updates"] == whole.weights["updates"]
     assert not joined(run)
 
 
 def test_a_run_of_one_process_goes_on_with_actors_and_not_the_other_way(tmp_path: Path) -> None:
-    config = arcade(0, "run.steps=1600", "run.log_interval=800")
+    config = arcade(0, "run.steps=1200", "run.log_interval=600")
     first = Trainer(config, tmp_path)
     first.loop.on_metrics = lambda _: first.request_stop()
     steps = first.run()["steps"]
@@ -280,7 +280,7 @@ def test_a_run_of_one_process_goes_on_with_actors_and_not_the_other_way(tmp_path
 
     second = Trainer.resume(tmp_path, actors={"count": 2}, games=remote)
     run = Run(second)
-    assert run.trainer.steps == 1600
+    assert run.trainer.steps == 1200
     last = steps // config.run.num_envs - 1
     assert (run.replay.flags[last + 1] & EPISODE_START > 0).all()
     assert not joined(run)
