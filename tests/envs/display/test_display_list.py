@@ -233,7 +233,7 @@ def test_stars_are_scattered_faint_and_of_one_colour_on_the_first_levels(
     assert len(np.unique(from_middle.round(-1))) > 40  # no rings
 
 
-def test_a_bonus_life_makes_the_spokes_flash_for_33_pictures() -> None:
+def test_a_bonus_life_makes_the_spokes_flash_while_its_timer_runs() -> None:
     ram = empty_well()
     plain = rows_of(ram)[:16, 4]
     seen = set()
