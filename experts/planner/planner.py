@@ -16,7 +16,7 @@ from tempest_agent.envs.machine.inputs import FIRE, ZAP
 from tempest_agent.envs.machine.memory import LANES, OPEN_LANES, RAM_DTYPE, STATE_PLAY
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, Source
 from tempest_agent.envs.messages import shown
-from tempest_agent.experts.interface import PendingInputs, check_pending, check_rows
+from tempest_agent.experts.interface import PendingInputs, check_pending, check_rows, under_way
 from tempest_agent.experts.scripted.decision import PLAN_DTYPE, Plan
 from tempest_agent.experts.scripted.expert import decide, look_ahead, reseed
 from tempest_agent.experts.scripted.fire import can_zap
@@ -125,11 +125,11 @@ def plan_batch(
     source = sources[0]
     budget = budgets[0]
     for row in range(len(ram)):
-        delay = pending.shape[1]
+        delay = under_way(pending[row])
         reseed(source, ram[row], seed)
         scratch[0] = ram[row]
         if delay:
-            look_ahead(scratch, ram[row], pending[row], source)
+            look_ahead(scratch, ram[row], pending[row][:delay], source)
         root = scratch[0]
         decide(root, ram[row], delay, weights[0], plan)
         spins[row] = plan.spin

@@ -54,7 +54,8 @@ class GamesPlayer:
         self._compiled = config.learner.compile
         streams, drivers_seed, teacher_seed = _seeds(config, part)
         if games is None:
-            games = TempestGames(len(streams), config.game, streams)
+            numbers = range(config.run.num_envs)[part.actor :: part.actors]
+            games = TempestGames(len(streams), config.game, streams, numbers)
             run = dataclasses.replace(config.run, seed=teacher_seed)
             teacher = teacher_of(dataclasses.replace(config, run=run))
         self._games = games

@@ -26,6 +26,7 @@ from tempest_agent.envs.machine.memory import RAM_DTYPE
 from tempest_agent.envs.messages import shown
 from tempest_agent.errors import UserError, suggestion
 from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
+from tempest_agent.experts.interface import pending_of
 from tempest_agent.runs.file_names import LATEST
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class PlayerChoice:
     """Whether it reads ``batch.codes`` rather than the RAM image."""
     sha256: str | None = None
     step: int | None = None
-    trained_delay: int | None = None
+    trained_delays: tuple[int, ...] | None = None
     """Ticks of input delay that a network was trained with."""
 
     @property
@@ -85,13 +86,8 @@ class TeacherPlayer:
 
     def act(self, batch: GameBatch) -> Actions:
         """Return the next decision of every game."""
-        delay = int(batch.settings.input_delay)
-        pending = None
-        if delay:
-            spins = batch.games["pending_spin"][:, :delay]
-            pending = np.stack([spins, batch.games["pending_buttons"][:, :delay]], axis=2)
-            pending = pending.astype(np.int16)
-        return self._teacher.act(batch.ram, pending, self._numbers)
+        pending = pending_of(batch.games, batch.delays)
+        return self._teacher.act(batch.ram, pending if pending.shape[1] else None, self._numbers)
 
 
 class RandomGames:
@@ -215,5 +211,5 @@ def network_choice(policy: Policy, name: str) -> PlayerChoice:
         sees_features=True,
         sha256=policy.sha256,
         step=policy.step,
-        trained_delay=policy.input_delay,
+        trained_delays=policy.input_delays,
     )
