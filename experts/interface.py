@@ -7,12 +7,34 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.envs.machine.compiled import rule
 from tempest_agent.envs.machine.memory import RAM_DTYPE
 from tempest_agent.envs.messages import shown
 
 PendingInputs: TypeAlias = NDArray[np.int16]
 """Inputs under way, shape ``(N, delay, 2)``: knob counts and buttons (fire + 2 * zap), oldest
-first."""
+first.  A game with a shorter delay has NO_INPUT as buttons behind its last one."""
+
+NO_INPUT = -1
+
+
+def pending_of(games: NDArray[np.void], delays: NDArray[np.uint8]) -> PendingInputs:
+    """Return the inputs under way in ``games``, the records of a batch, ``delays`` its delays."""
+    longest = int(delays.max(initial=0))
+    pending = np.empty((len(games), longest, 2), np.int16)
+    pending[..., 0] = games["pending_spin"][:, :longest]
+    pending[..., 1] = games["pending_buttons"][:, :longest]
+    pending[np.arange(longest) >= delays[:, None], 1] = NO_INPUT
+    return pending
+
+
+@rule
+def under_way(inputs: NDArray[np.int16]) -> int:
+    """Return how many ``inputs`` of one game, shape ``(delay, 2)``, are under way."""
+    count = 0
+    while count < len(inputs) and inputs[count, 1] != NO_INPUT:
+        count += 1
+    return count
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ from tempest_agent.experts.scripted.decision import PLAN_DTYPE
 from tempest_agent.experts.scripted.expert import decide, look_ahead
 from tempest_agent.experts.scripted.weights import Weights
 
-from .interface import PendingInputs, check_pending, check_rows
+from .interface import PendingInputs, check_pending, check_rows, under_way
 
 PRESETS = {"novice": 0.1, "novice-strong": 0.36}
 """Name of a preset and its place on the dial: about 20,000 and 90,000 points from level 1."""
@@ -71,8 +71,9 @@ def novice_batch(
         buttons[row] = held[game]
         if chance >= attention * 65536.0:
             continue
-        look_ahead(scratch, ram[row], pending[row], streams[game])
-        decide(scratch[0], ram[row], pending.shape[1], weights[0], plan)
+        delay = under_way(pending[row])
+        look_ahead(scratch, ram[row], pending[row][:delay], streams[game])
+        decide(scratch[0], ram[row], delay, weights[0], plan)
         spins[row] = plan.spin
         held[game] = plan.fire * FIRE
         buttons[row] = held[game] + plan.zap * ZAP

@@ -75,6 +75,7 @@ class GameBatch:
     * ``ram``: ``RAM_DTYPE``; ``streams``: ``STREAM_DTYPE``; ``games``: ``GAME_DTYPE``;
     * ``codes``: int8 ``(num_games, num_codes)``, the observation (``observe=True`` only): of
       ``NUM_FEATURES`` numbers, or with ``plain`` of the first ``PLAIN_FEATURES``;
+    * ``delays``: uint8, the input delay; never changed;
     * ``points`` int32, ``terminated`` bool, ``truncated`` bool of the last step;
       ``happened``, an int of the last ``step()``: the bits ``NOTED`` and ``ENDED``;
     * with ``autoreset``: ``last_ram``, ``last_games``, ``last_codes``, the end of each game's
@@ -135,6 +136,7 @@ class GameBatch:
         self.terminated = np.zeros(num_games, np.bool_)
         self.truncated = np.zeros(num_games, np.bool_)
         self._controls = np.zeros(num_games, np.int8), np.zeros(num_games, np.uint8)
+        self.delays = self.settings.delays(num_games)
         self._switches = self.settings.records()
         self._tables = np.zeros(self.num_threads, TABLE_DTYPE)
         self.happened = 0
@@ -286,7 +288,6 @@ class GameBatch:
                 settings.skip_idle,
                 settings.max_ticks or NEVER,
                 settings.max_steps or NEVER,
-                settings.input_delay,
                 self.autoreset,
                 self.num_codes,
             ]
@@ -307,6 +308,7 @@ class GameBatch:
             self.terminated,
             self.truncated,
             self._tables,
+            self.delays,
         ]
 
     def _begin_games(self, mask: NDArray[np.bool_]) -> None:
@@ -314,8 +316,7 @@ class GameBatch:
 
     def _observe(self, mask: NDArray[np.bool_]) -> None:
         if self.num_codes:
-            delay = int(self.settings.input_delay)
-            observe_games(self.ram, self.games, self.codes, delay, self._tables, mask)
+            observe_games(self.ram, self.games, self.codes, self.delays, self._tables, mask)
 
     def _play(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], out: StepOutput) -> int:
         """Step every game; bits of what happened."""

@@ -20,8 +20,7 @@ SAVED_SIZE = 1 + STATE_SIZE
 def saved_states(batch: GameBatch) -> NDArray[np.uint8]:
     """Return the states of all games, uint8 ``(num_games, SAVED_SIZE)``."""
     states = batch.clone()
-    delays = np.full((len(states), 1), batch.settings.input_delay, np.uint8)
-    return np.concatenate([delays, states], axis=1)
+    return np.concatenate([batch.delays[:, None], states], axis=1)
 
 
 def restore_saved(batch: GameBatch, states: NDArray[np.uint8]) -> None:
@@ -42,16 +41,16 @@ def restore_saved(batch: GameBatch, states: NDArray[np.uint8]) -> None:
             "as clone_states() returns it"
         )
     states = np.asarray(states)
-    delay = batch.settings.input_delay
-    others = states[states[:, 0] != delay, 0]
-    if len(others) and others[0] > MAX_INPUT_DELAY:
+    different = np.flatnonzero(states[:, 0] != batch.delays)
+    if len(different):
+        there, here = int(states[different[0], 0]), int(batch.delays[different[0]])
+        if there > MAX_INPUT_DELAY:
+            raise ValueError(
+                f"the state is damaged: it is from input_delay={there}, and none is above "
+                f"{MAX_INPUT_DELAY}; pass a state unchanged as it was cloned"
+            )
         raise ValueError(
-            f"the state is damaged: it is from input_delay={int(others[0])}, and none is above "
-            f"{MAX_INPUT_DELAY}; pass a state unchanged as it was cloned"
-        )
-    if len(others):
-        raise ValueError(
-            f"the state is from an environment with input_delay={int(others[0])} and this one has "
-            f"input_delay={delay}: make it with input_delay={int(others[0])}"
+            f"the state is from an environment with input_delay={there} and this one has "
+            f"input_delay={here}: make it with input_delay={there}"
         )
     batch.restore(np.ascontiguousarray(states[:, 1:]))

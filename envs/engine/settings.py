@@ -16,6 +16,7 @@ from tempest_agent.envs.machine.switches import SWITCHES_DTYPE, Switches
 from tempest_agent.envs.messages import shown
 
 StartLevel: TypeAlias = int | Sequence[int]
+InputDelay: TypeAlias = int | Sequence[int]
 
 LARGEST_LIMIT = 2**62 - 1
 MOST_TICKS = 1_000_000
@@ -35,7 +36,7 @@ class GameSettings:
     ``frame_skip``: ticks that an action is held, up to a million.  ``skip_idle``: play ticks that
     need no decision within the step before (see ``GameBatch``).  ``max_ticks``, ``max_steps``: the
     game is truncated there; ``None``: never.  ``input_delay``: ticks between an action and its
-    effect, 0 to 4.
+    effect, 0 to 4; of a list or tuple, game ``i`` of a batch has entry ``i`` modulo their number.
 
     Raises ``ValueError`` for any other value.
     """
@@ -49,16 +50,25 @@ class GameSettings:
     skip_idle: bool = True
     max_ticks: int | None = None
     max_steps: int | None = None
-    input_delay: int = 0
+    input_delay: InputDelay = 0
 
     def __post_init__(self) -> None:
         self._switches()
         check_whole("frame_skip", self.frame_skip, 1, MOST_TICKS, "1 decides every tick")
-        check_whole("input_delay", self.input_delay, 0, MAX_INPUT_DELAY, "0 acts in the next tick")
+        self.delays(0)
         for name in ("max_ticks", "max_steps"):
             if getattr(self, name) is not None:
                 check_whole(name, getattr(self, name), 1, LARGEST_LIMIT, "None never cuts a game")
         check_flag("skip_idle", self.skip_idle)
+
+    def delays(self, num_games: int) -> NDArray[np.uint8]:
+        """Return the input delay of each of ``num_games`` games, shape ``(num_games,)``."""
+        given: Any = self.input_delay
+        several = isinstance(given, (list, tuple)) and len(given) > 0
+        delays = list(given) if several else [given]
+        for delay in delays:
+            check_whole("input_delay", delay, 0, MAX_INPUT_DELAY, "0 acts in the next tick")
+        return np.resize(np.array(delays, np.uint8), num_games)
 
     def _switches(self) -> list[Switches]:
         given: Any = self.start_level

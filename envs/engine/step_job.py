@@ -14,17 +14,16 @@ from numpy.typing import NDArray
 
 (
     RAM, STREAMS, GAMES, CODES, LAST_RAM, LAST_GAMES, LAST_CODES, SWITCHES,
-    POINTS, TERMINATED, TRUNCATED, TABLES,
-) = range(12)  # fmt: skip
+    POINTS, TERMINATED, TRUNCATED, TABLES, DELAYS,
+) = range(13)  # fmt: skip
 """Places of the addresses of a batch's arrays; ``TABLES``: memory for forecasts, one a thread."""
 
-SPIN, BUTTONS, FLOATS, REPORT, ENDS, REWARDS = range(12, 18)
+SPIN, BUTTONS, FLOATS, REPORT, ENDS, REWARDS = range(13, 19)
 """Places of the addresses that a step brings with it."""
 
 (
-    TOTAL, NUM_SWITCHES, FRAME_SKIP, SKIP_IDLE, MAX_TICKS, MAX_STEPS, INPUT_DELAY, AUTORESET,
-    NUM_CODES,
-) = range(18, 27)  # fmt: skip
+    TOTAL, NUM_SWITCHES, FRAME_SKIP, SKIP_IDLE, MAX_TICKS, MAX_STEPS, AUTORESET, NUM_CODES,
+) = range(19, 27)  # fmt: skip
 """Places of the constants; ``NUM_CODES``: numbers of an observation, 0 if none is written."""
 
 FLOATING, REPORTING, ENDING, REWARDING = range(27, 31)
@@ -42,7 +41,7 @@ LINE = 8
 def new_job(
     arrays: list[NDArray[np.generic]], constants: list[int], threads: int
 ) -> NDArray[np.int64]:
-    """Return a job of ``arrays`` (``RAM`` to ``TABLES``) and ``constants`` (from ``TOTAL``).
+    """Return a job of ``arrays`` (``RAM`` to ``DELAYS``) and ``constants`` (from ``TOTAL``).
 
     It holds addresses: the owner of the job has to keep the arrays alive.
     """

@@ -65,13 +65,14 @@ def _play_games(job: NDArray[np.int64], share: int, start: int, stop: int) -> in
     scale = float_of(job[at.SCALE])
     frame_skip, skip_idle = job[at.FRAME_SKIP], job[at.SKIP_IDLE] != 0
     max_ticks, max_steps = job[at.MAX_TICKS], job[at.MAX_STEPS]
-    input_delay = job[at.INPUT_DELAY]
+    delays = array_at(job[at.DELAYS], (total,), np.uint8)
     autoreset, observing = job[at.AUTORESET] != 0, num_codes > 0
     floating, reporting = job[at.FLOATING] != 0, job[at.REPORTING] != 0
     ending, rewarding = job[at.ENDING] != 0, job[at.REWARDING] != 0
     happened = int64(0)
     for i in range(start, stop):
         game = games[i]
+        input_delay = int64(delays[i])
         if floating:
             expect_floats(floats[i], 1)
         if game.status == RUNNING:
@@ -277,14 +278,14 @@ def observe_games(
     ram: NDArray[np.void],
     games: NDArray[np.void],
     codes: NDArray[np.int8],
-    input_delay: int,
+    delays: NDArray[np.uint8],
     tables: NDArray[np.void],
     mask: NDArray[np.bool_],
 ) -> None:
     """Write the observation codes of the games where ``mask`` is set."""
     for i in range(len(ram)):
         if mask[i]:
-            observe_game(ram[i], games[i], input_delay, tables[0], codes[i])
+            observe_game(ram[i], games[i], int64(delays[i]), tables[0], codes[i])
 
 
 @kernel

@@ -134,9 +134,9 @@ def markdown() -> str:
     notes = (__doc__ or "").split("\n\n", 1)[1].replace("``", "`").strip()
     versions = (
         "While the package is 0.x, the id stays `Tempest-v0`, and its default observation may "
-        "change: checkpoints and data sets say which one they are of, and are refused where another "
-        f"is shown.  0.1.0 showed what is `features_plain` now, {PLAIN_FEATURES} numbers.  The plain "
-        "observation stays as it is."
+        "change: checkpoints and data sets say which one they are of, and are refused where "
+        "another is shown.  0.1.0 showed what is `features_plain` now, the first "
+        f"{PLAIN_FEATURES} numbers.  The plain observation stays as it is."
     )
     return (
         "# The default observation\n\n"

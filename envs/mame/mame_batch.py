@@ -236,7 +236,7 @@ class MameBatch(GameBatch):
         bookkeeping.finish_step(self.ram, self.games, at, self._max_ticks, self._max_steps)
 
     def _play_tick(self, at: int, spin: int, buttons: int) -> Dialogue[int]:
-        delay = self.settings.input_delay
+        delay = int(self.delays[at])
         bookkeeping.before_tick(self.ram, self.games, at, spin, buttons, delay)
         record = self.games[at]
         executed = int(record["executed_buttons"])

@@ -12,7 +12,7 @@ from tempest_agent.envs.machine.compiled import int64, kernel, rule
 from tempest_agent.envs.machine.inputs import FIRE, ZAP
 from tempest_agent.envs.machine.memory import LANES, OPEN_LANES, STATE_PLAY, Ram
 from tempest_agent.envs.machine.randomness import Source
-from tempest_agent.experts.interface import PendingInputs
+from tempest_agent.experts.interface import PendingInputs, under_way
 from tempest_agent.experts.scripted.decision import Plan
 from tempest_agent.experts.scripted.expert import decide, look_ahead, reseed
 from tempest_agent.experts.scripted.fire import can_zap
@@ -47,11 +47,11 @@ def begin(
     Return whether there is something to choose: the dive needs no search, nothing else a decision,
     and some images cannot be played.
     """
-    delay = len(inputs)
+    delay = under_way(inputs)
     reseed(source, ram, seed)
     scratch[0] = ram
     if delay:
-        look_ahead(scratch, ram, inputs, source)
+        look_ahead(scratch, ram, inputs[:delay], source)
     root = scratch[0]
     decide(root, ram, delay, weights, plan)
     alive = root.game_state == STATE_PLAY and root.player_lane_ccw < DEAD_VISIBLE

@@ -21,7 +21,7 @@ from tempest_agent.envs.machine.memory import (
     Ram,
 )
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, Source
-from tempest_agent.experts.interface import PendingInputs, check_pending, check_rows
+from tempest_agent.experts.interface import PendingInputs, check_pending, check_rows, under_way
 
 from .costs import foresee
 from .decision import PLAN_DTYPE, Plan
@@ -78,10 +78,11 @@ def decide_batch(
     """Decide for every game, after rolling it through its pending inputs in ``scratch``."""
     plan = plans[0]
     for game in range(len(ram)):
-        if pending.shape[1]:
+        delay = under_way(pending[game])
+        if delay:
             reseed(sources[0], ram[game], seed)
-            look_ahead(scratch, ram[game], pending[game], sources[0])
-            decide(scratch[0], ram[game], pending.shape[1], weights[0], plan)
+            look_ahead(scratch, ram[game], pending[game][:delay], sources[0])
+            decide(scratch[0], ram[game], delay, weights[0], plan)
         else:
             decide(ram[game], ram[game], 0, weights[0], plan)
         spins[game] = plan.spin

@@ -56,7 +56,8 @@ class GamesPlayer:
         streams, drivers_seed, teacher_seed = _seeds(config, part)
         own = dataclasses.replace(config, run=dataclasses.replace(config.run, seed=teacher_seed))
         if games is None:
-            games = TempestGames(len(streams), config.game, streams)
+            numbers = range(config.run.num_envs)[part.actor :: part.actors]
+            games = TempestGames(len(streams), config.game, streams, numbers)
             teacher = teacher_of(own)
         self._games = games
         # The weights come from the learner; its random stream must not change if both are in one

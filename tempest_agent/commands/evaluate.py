@@ -170,9 +170,10 @@ def _players(names: Sequence[str]) -> list[PlayerChoice]:
 def _introduce(player: PlayerChoice, input_delay: int | None) -> None:
     """Print what plays, and a note if it was trained with another delay than ``input_delay``."""
     click.echo(player.description, err=True)
-    if input_delay is not None and player.trained_delay not in (None, input_delay):
+    trained = player.trained_delays
+    if trained is not None and input_delay is not None and input_delay not in trained:
         click.echo(
-            f"note: it was trained with an input delay of {player.trained_delay} ticks "
+            f"note: it was trained with an input delay of {' or '.join(map(str, trained))} ticks "
             f"and plays with {input_delay} (--input-delay)",
             err=True,
         )

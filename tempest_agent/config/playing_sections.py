@@ -28,7 +28,12 @@ class GameConfig:
         choices=("medium", "easy", "hard"),
     )
     max_ticks: int = setting(30_000, "A training game is truncated after this many ticks.", low=1)
-    input_delay: int = setting(0, "Ticks between an action and its effect.", low=0, high=4)
+    input_delay: tuple[int, ...] = setting(
+        (0,),
+        "Ticks between an action and its effect; of several, the games take one after the other.",
+        low=0,
+        high=4,
+    )
     observation: str = setting(
         "features",
         "What the student sees: features, or features_plain without the hand-written forecast.",

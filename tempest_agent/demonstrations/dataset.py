@@ -211,10 +211,10 @@ def _check(data_set: Any, dataset_id: str, game: GameConfig) -> None:
             "demonstrate"
         )
     options = data_set.env_spec.kwargs if data_set.env_spec is not None else {}
-    for name in ("frame_skip", "input_delay"):
-        here = getattr(game, name)
+    for name, fitting in (("frame_skip", (game.frame_skip,)), ("input_delay", game.input_delay)):
         there = options.get(name)
-        if there != here:
+        if there not in fitting:
+            here = " or ".join(map(str, fitting))
             raise UserError(
                 f"{shown(dataset_id)} was recorded with {name}={shown(there)} and this run has "
                 f"{here}: set game.{name}={shown(there)}, or record it again"

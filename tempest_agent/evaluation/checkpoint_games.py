@@ -41,7 +41,7 @@ def greedy_figures(
             check(0)
             policy = load_policy(path)
             games = EvaluationGames(
-                count, seed, max_ticks=EVAL_MAX_TICKS, input_delay=policy.input_delay
+                count, seed, max_ticks=EVAL_MAX_TICKS, input_delay=policy.input_delays[0]
             )
             threads = min(2, os.cpu_count() or 1)
             played = summary(play_games(network_choice(policy, str(path)), games, threads, check))

@@ -27,6 +27,7 @@ from tempest_agent.envs.machine.memory import RAM_DTYPE
 from tempest_agent.envs.messages import shown
 from tempest_agent.errors import UserError, suggestion
 from tempest_agent.experts import TEACHER_NAMES, RandomPlayer, Teacher, make_teacher
+from tempest_agent.experts.interface import pending_of
 from tempest_agent.runs.file_names import LATEST
 
 if TYPE_CHECKING:
@@ -70,9 +71,9 @@ class PlayerChoice:
     """Of the run that trained a network."""
 
     @property
-    def trained_delay(self) -> int | None:
-        """Ticks of input delay that a network was trained with."""
-        return None if self.config is None else self.config.game.input_delay
+    def trained_delays(self) -> tuple[int, ...] | None:
+        """Ticks of input delay that a network was trained with, without repetitions."""
+        return None if self.config is None else tuple(dict.fromkeys(self.config.game.input_delay))
 
     @property
     def description(self) -> str:
@@ -91,13 +92,8 @@ class TeacherPlayer:
 
     def act(self, batch: GameBatch) -> Actions:
         """Return the next decision of every game."""
-        delay = int(batch.settings.input_delay)
-        pending = None
-        if delay:
-            spins = batch.games["pending_spin"][:, :delay]
-            pending = np.stack([spins, batch.games["pending_buttons"][:, :delay]], axis=2)
-            pending = pending.astype(np.int16)
-        return self._teacher.act(batch.ram, pending, self._numbers)
+        pending = pending_of(batch.games, batch.delays)
+        return self._teacher.act(batch.ram, pending if pending.shape[1] else None, self._numbers)
 
 
 class RandomGames:

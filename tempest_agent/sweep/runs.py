@@ -86,7 +86,7 @@ class SweepRun:
         return self._command(
             self.scored, "eval", str(player), "--threads", "1",
             "--episodes", str(self.plan.episodes), "--max-ticks", str(self.plan.max_ticks),
-            "--seed", str(EVAL_SEED), "--input-delay", str(self.variant.config.game.input_delay),
+            "--seed", str(EVAL_SEED), "--input-delay", str(self.variant.config.game.input_delay[0]),
         )  # fmt: skip
 
     def steps(self) -> int:

@@ -112,7 +112,9 @@ class Trainer:
         if games is None or isinstance(games, PlayedElsewhere):
             teacher = teacher or teacher_of(share)
         if games is None:
-            games = TempestGames(share.run.num_envs, config.game, share.run.seed)
+            count = share.run.num_envs
+            numbers = range(replicas.rank * count, (replicas.rank + 1) * count)
+            games = TempestGames(count, config.game, share.run.seed, numbers)
         device = torch_device(share.run.device)
         seed_generators(share.run.seed, device)
         self.loop = TrainingLoop(share, games.layout, device, teacher=teacher, replicas=replicas)

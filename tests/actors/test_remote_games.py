@@ -58,7 +58,7 @@ def test_several_synchronous_actors_play_the_same_run_again(tmp_path: Path, acto
 
 @pytest.mark.parametrize("actors", [1, 2, 3])
 def test_actors_together_begin_with_the_games_of_one_process(actors: int) -> None:
-    config = arcade(actors)
+    config = arcade(actors, "game.input_delay=[0,2,1]")
     games = config.run.num_envs
     whole = TempestGames(games, config.game, config.run.seed)
     whole.reset()

@@ -172,9 +172,9 @@ def test_a_disk_that_is_nearly_full_keeps_what_there_is(
 
     record(1, False, 10**9)
     before = read_all(nothing)
-    # A game of 60 decisions takes 61 observations of 911 float32, twice.
+    # A game of 60 decisions takes 61 observations of 1,263 float32, twice.
     needed = 2 * 61 * NUM_FEATURES * 4
-    with pytest.raises(UserError, match=r"full-v0 has 4 MB left, too few .* complete before are"):
+    with pytest.raises(UserError, match=r"full-v0 has 5 MB left, too few .* complete before are"):
         record(0, True, SPARE + needed - 1)
     assert read_all(nothing) == before
     monkeypatch.undo()
@@ -300,7 +300,7 @@ def test_what_does_not_fit_is_refused(data_sets: Path, monkeypatch: pytest.Monke
     with pytest.raises(UserError, match=r"frame_skip=1 and this run has 2.*game\.frame_skip=1"):
         load_demonstrations(NAME, GameConfig(frame_skip=2))
     with pytest.raises(UserError, match="input_delay"):
-        load_demonstrations(NAME, GameConfig(input_delay=1))
+        load_demonstrations(NAME, GameConfig(input_delay=(1,)))
     with pytest.raises(UserError, match=r"features_plain: set game\.observation=features, or"):
         load_demonstrations(NAME, GameConfig(observation="features_plain"))
     storage = minari.load_dataset(NAME).storage

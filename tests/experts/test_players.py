@@ -23,6 +23,7 @@ from tempest_agent.experts import (
     Teacher,
     make_teacher,
 )
+from tempest_agent.experts.interface import NO_INPUT
 from tempest_agent.experts.scripted.dive import LONGEST_DIVE
 
 
@@ -98,6 +99,19 @@ def test_resetting_one_game_lets_go_of_its_button_only() -> None:
     assert pressed[-1].all(), "with no shot in flight it fires as soon as it looks"
     novice.reset(np.array([True, False]))
     np.testing.assert_array_equal(novice._held, [0, 1])
+
+
+@pytest.mark.parametrize("name", ["expert", "novice", "planner"])
+def test_each_game_may_have_a_delay_of_its_own(name: str) -> None:
+    rams = images(games=4, level=9)
+    pending = np.random.default_rng(1).integers(0, 4, (4, 2, 2)).astype(np.int16)
+    mixed = pending.copy()
+    mixed[1, 1:, 1] = mixed[2, :, 1] = NO_INPUT
+    whole = np.stack(make_teacher(name, seed=5).act(rams, mixed))
+    for game, delay in enumerate([2, 1, 0, 2]):
+        alone, row = make_teacher(name, seed=5), slice(game, game + 1)
+        own = alone.act(rams[row], pending[row, :delay], games=np.arange(4)[row])
+        np.testing.assert_array_equal(np.stack(own)[:, 0], whole[:, game])
 
 
 @kernel

@@ -42,9 +42,9 @@ class Policy:
         return self.config.game.frame_skip
 
     @property
-    def input_delay(self) -> int:
-        """Ticks between action and effect that it was trained with."""
-        return self.config.game.input_delay
+    def input_delays(self) -> tuple[int, ...]:
+        """Ticks between action and effect that it was trained with, without repetitions."""
+        return tuple(dict.fromkeys(self.config.game.input_delay))
 
     def act(
         self, codes: NDArray[np.int8], zap_legal: NDArray[np.bool_]

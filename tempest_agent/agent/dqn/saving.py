@@ -27,11 +27,13 @@ from tempest_agent.agent.checkpoints.checkpoint_schema import (
 )
 from tempest_agent.agent.checkpoints.run_checkpoints import MISFITS
 from tempest_agent.agent.games.spaces import spaces_from
+from tempest_agent.agent.games.tempest_games import PLAIN_LAYOUT, TEMPEST_LAYOUT
 from tempest_agent.agent.learner.weights import PARAMETERS
 from tempest_agent.agent.loop.state import load_counters
 from tempest_agent.agent.loop.training_loop import TrainingLoop
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import from_dict
+from tempest_agent.envs.api.observations import PLAIN
 from tempest_agent.errors import UserError, one_line
 
 from .policies import policy_name
@@ -68,9 +70,11 @@ def load_model(
         model.layout = layout
         model._setup_model()
         if model.layout != layout:
+            of_tempest = {TEMPEST_LAYOUT: "features", PLAIN_LAYOUT: PLAIN}
+            kind = of_tempest.get(layout)
+            like = f"Tempest with obs_type={kind!r}" if kind else "an environment like that one"
             raise UserError(
-                f"{path} was trained on other observations or actions than {env} has; give an "
-                "environment like that one"
+                f"{path} was trained on other observations or actions than {env} has; give {like}"
             )
         if is_player:
             model.set_parameters({"average": content["learner"]["average"]}, exact_match=False)

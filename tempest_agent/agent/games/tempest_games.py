@@ -28,6 +28,7 @@ from tempest_agent.envs.mame.errors import machine_errors
 from tempest_agent.envs.mame.mame_batch import MameBatch
 from tempest_agent.errors import UserError, unknown_name
 from tempest_agent.experts import TEACHER_NAMES, Teacher, make_teacher
+from tempest_agent.experts.interface import pending_of
 
 from .interface import Step
 
@@ -46,8 +47,11 @@ def tempest_layout(game: GameConfig) -> Layout:
     return PLAIN_LAYOUT if game.observation == PLAIN else TEMPEST_LAYOUT
 
 
-def game_settings(game: GameConfig) -> GameSettings:
-    """The settings of the environment that ``game`` describes."""
+def game_settings(game: GameConfig, numbers: Sequence[int] | None = None) -> GameSettings:
+    """The settings of a batch of the games that ``game`` describes: the first, or ``numbers``."""
+    delays = list(game.input_delay)
+    if numbers is not None:
+        delays = [delays[number % len(delays)] for number in numbers]
     return GameSettings(
         start_level=list(game.start_levels),
         lives=game.lives,
@@ -55,7 +59,7 @@ def game_settings(game: GameConfig) -> GameSettings:
         difficulty=game.difficulty,
         frame_skip=game.frame_skip,
         max_ticks=game.max_ticks,
-        input_delay=game.input_delay,
+        input_delay=delays,
     )
 
 
@@ -66,10 +70,16 @@ class TempestGames:
         num_games: N.
         game: the rules they are played by.
         seed: of all their random streams, or one for each.
+        numbers: of the games in the whole run, from 0 on; it decides who has which
+            input delay.
     """
 
     def __init__(
-        self, num_games: int, game: GameConfig, seed: int | Sequence[np.random.SeedSequence]
+        self,
+        num_games: int,
+        game: GameConfig,
+        seed: int | Sequence[np.random.SeedSequence],
+        numbers: Sequence[int] | None = None,
     ) -> None:
         self.num_games = num_games
         self.game = game
@@ -77,7 +87,7 @@ class TempestGames:
         self.layout = tempest_layout(game)
         self._batch = make_batch(
             num_games,
-            game_settings(game),
+            game_settings(game, numbers),
             machine_of(game),
             autoreset=True,
             plain=self.layout == PLAIN_LAYOUT,
@@ -98,12 +108,8 @@ class TempestGames:
         return self._batch.codes[:, ZAP_LEGAL_FEATURE] > 0
 
     def images(self) -> tuple[NDArray[np.void], NDArray[np.int16]]:
-        """RAM images ``(N,)`` and the inputs under way ``(N, delay, 2)``, oldest first."""
-        games, delay = self._batch.games, self.game.input_delay
-        pending = np.empty((self.num_games, delay, 2), np.int16)
-        pending[..., 0] = games["pending_spin"][:, :delay]
-        pending[..., 1] = games["pending_buttons"][:, :delay]
-        return self._batch.ram, pending
+        """RAM images ``(N,)`` and the inputs under way, see ``PendingInputs``."""
+        return self._batch.ram, pending_of(self._batch.games, self._batch.delays)
 
     def step(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8]) -> Step:
         """One decision of every game, ``frame_skip`` ticks."""
@@ -120,18 +126,18 @@ class TempestGames:
         ends = (terminated | died) if game.life_loss_terminal else terminated
         # With a delay the machine got an older input; the action that was chosen is what the
         # state after it depends on, so that is what is learned from (less an illegal zap).
-        if game.input_delay:
-            taken_spin, taken = spin, np.where(legal, buttons, buttons & 1).astype(np.uint8)
-        else:
-            taken_spin, taken = records["executed_spin"], records["executed_buttons"]
+        late = batch.delays > 0
+        taken_spin = np.where(late, spin, records["executed_spin"])
+        chosen = np.where(legal, buttons, buttons & 1).astype(np.uint8)
+        taken = np.where(late, chosen, records["executed_buttons"])
         return Step(
             reward=reward,
             terminated=ends.copy(),
             truncated=truncated.copy(),
             game_over=over,
             score=records["score"].copy(),
-            spin=taken_spin.copy(),
-            buttons=taken.copy(),
+            spin=taken_spin,
+            buttons=taken,
             final_codes=batch.last_codes,
             final_zap_legal=batch.last_codes[:, ZAP_LEGAL_FEATURE] > 0,
             ticks=records["ticks"] - ticks_before,

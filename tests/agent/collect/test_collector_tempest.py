@@ -87,7 +87,7 @@ def test_a_cut_game_shows_its_own_last_observation() -> None:
 
 @pytest.mark.parametrize("delay", [0, 2])
 def test_state_round_trip(delay: int) -> None:
-    game = GameConfig(frame_skip=2, input_delay=delay)
+    game = GameConfig(frame_skip=2, input_delay=(delay,))
     first, second = TempestGames(GAMES, game, 1), TempestGames(GAMES, game, 2)
     first.reset()
     second.reset()

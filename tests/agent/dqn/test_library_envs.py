@@ -338,7 +338,9 @@ def test_every_form_of_tempest_trains(policy: str, kind: str, tmp_path: Path) ->
     assert agent.action_space.contains(action)
     # The commands play it as well.
     player = load_policy(tmp_path / "agent.pt")
-    spin, buttons = player.act(np.zeros((3, 911), np.int8), np.ones(3, np.bool_))
+    spin, buttons = player.act(
+        np.zeros((3, player.network.layout.num_features), np.int8), np.ones(3, np.bool_)
+    )
     assert (spin.shape, buttons.shape) == ((3,), (3,))
 
 
@@ -374,7 +376,10 @@ def test_the_shipped_player_can_be_loaded_and_trained_on() -> None:
     from importlib import resources
 
     path = Path(str(resources.files("tempest_agent.checkpoints") / "champion.pt"))
-    agent = HybridDQN.load(path, env=tempest("make_vec"), learning_starts=16, batch_size=8)
+    with pytest.raises(UserError, match="Tempest with obs_type='features_plain'"):
+        HybridDQN.load(path, env=tempest("make_vec"))
+    plain = TempestVecEnv(2, max_ticks=120, obs_type="features_plain")
+    agent = HybridDQN.load(path, env=plain, learning_starts=16, batch_size=8)
     codes = np.random.default_rng(0).integers(-127, 128, (20, 911)).astype(np.int8)
     actions, _ = agent.predict(codes.astype(np.float32) / np.float32(127.0), deterministic=True)
     spin, buttons = load_policy(path).act(codes, np.ones(20, np.bool_))

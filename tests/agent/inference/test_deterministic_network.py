@@ -29,8 +29,7 @@ from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.config import LearnerConfig, NetworkConfig
 from tempest_agent.envs.machine.memory import LANES
 
-FLAT = Layout(100)
-RING = Layout(LANES * 5 + 20 + LANES * 3, lane_features=5, forecast_features=3)
+FLAT, RING = Layout(100), Layout(LANES * 5 + 20, lane_features=3, forecast_features=2)
 
 
 def sparse_codes(rows: int, features: int, seed: int = 0) -> np.ndarray:
@@ -141,15 +140,18 @@ def test_the_ring_is_closed_and_missing_lanes_say_nothing() -> None:
     network = make_network("lanes", layer_norm=False)
     player = DeterministicNetwork(network)
     codes = sparse_codes(6, 100)
-    codes[:, : 5 * LANES : 5] = np.arange(LANES) % 5 > 0
+    codes[:, : 3 * LANES : 3] = np.arange(LANES) % 5 > 0
     changed = codes.copy()
-    changed[:, 1:5] += 1
-    changed[:, 26:30] += 1  # Lanes 0 and 5 do not exist.
+    for lane in (0, 5):  # They do not exist.
+        changed[:, 3 * lane + 1 : 3 * lane + 3] += 1
+        changed[:, 68 + 2 * lane : 70 + 2 * lane] += 1
     legal = np.ones(6, np.bool_)
     for one, other in zip(player.act(codes, legal), player.act(changed, legal), strict=True):
         np.testing.assert_array_equal(one, other)
     observation = codes.astype(np.float32) / np.float32(127)
-    lanes = observation[:, : 5 * LANES].reshape(6, LANES, 5)
+    blocks = observation[:, : 3 * LANES].reshape(6, LANES, 3)
+    tail = observation[:, 68:].reshape(6, LANES, 2)
+    lanes = np.concatenate((blocks, tail), axis=2)
     exists = lanes[:, :, 0] > 0
     mix = network.encoder.first.mix  # type: ignore[union-attr]
     weight, bias = (t.detach().numpy() for t in (mix.weight, mix.bias))

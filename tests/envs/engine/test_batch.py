@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.engine.batch import STATE_SIZE, GameBatch
+from tempest_agent.envs.engine.saved_states import restore_saved, saved_states
 from tempest_agent.envs.engine.settings import GameSettings
-from tempest_agent.envs.features.layout import GLOBALS_START
+from tempest_agent.envs.features.layout import GLOBALS_START, PLAIN_FEATURES
 from tempest_agent.envs.features.observe import observe
 from tempest_agent.envs.game_state.controls import needs_no_input, zap_legal
 from tempest_agent.envs.machine.compiled import kernel
@@ -505,3 +506,47 @@ def test_what_always_holds(
         assert (ram["lives"][:, 0] <= 6).all()
         assert (batch.games["ticks"] >= batch.games["steps"]).all()
         assert (batch.codes >= -127).all()
+
+
+def test_games_with_input_delays_of_their_own_are_those_of_one_delay() -> None:
+    delays = [0, 2, 1]
+    settings = GameSettings(start_level=range(1, 40))
+    mixed = GameBatch(6, replace(settings, input_delay=delays))
+    alone = [GameBatch(6, replace(settings, input_delay=delay)) for delay in delays]
+    np.testing.assert_array_equal(mixed.delays, [0, 2, 1, 0, 2, 1])
+    random = np.random.default_rng(2)
+    for batch in (mixed, *alone):
+        batch.reset(seeds=8)
+    for _ in range(200):
+        spin, buttons = (
+            random.integers(-31, 32, 6).astype(np.int8),
+            random.integers(0, 4, 6, np.uint8),
+        )
+        for batch in (mixed, *alone):
+            batch.step(spin, buttons)
+        for game in range(6):
+            one = alone[game % 3]
+            np.testing.assert_array_equal(mixed.codes[game], one.codes[game])
+            assert mixed.games[game] == one.games[game]
+    saved = saved_states(mixed)
+    restore_saved(mixed, saved)
+    with pytest.raises(ValueError, match="input_delay=2 and this one has input_delay=0"):
+        restore_saved(mixed, np.roll(saved, -1, axis=0))
+
+
+def test_the_plain_observation_is_the_beginning_of_the_whole_one() -> None:
+    settings = GameSettings(start_level=range(1, 99, 9), input_delay=1)
+    whole, plain = GameBatch(8, settings), GameBatch(8, settings, plain=True)
+    random = np.random.default_rng(2)
+    whole.reset(seeds=8)
+    plain.reset(seeds=8)
+    for _ in range(100):
+        spin, buttons = (
+            random.integers(-31, 32, 8).astype(np.int8),
+            random.integers(0, 4, 8, np.uint8),
+        )
+        whole.step(spin, buttons)
+        plain.step(spin, buttons)
+        assert plain.codes.shape == (8, PLAIN_FEATURES)
+        np.testing.assert_array_equal(whole.codes[:, :PLAIN_FEATURES], plain.codes)
+    np.testing.assert_array_equal(plain.observations(), whole.observations()[:, :PLAIN_FEATURES])
