@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tempest_agent.envs.arcade.playable import misfit
 from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.checks import check_number
+from tempest_agent.envs.game_state.controls import rim_position
 from tempest_agent.envs.machine.compiled import kernel, rule
 from tempest_agent.envs.machine.inputs import FIRE, ZAP
 from tempest_agent.envs.machine.memory import LANES, OPEN_LANES, RAM_DTYPE, STATE_PLAY
@@ -17,7 +18,6 @@ from tempest_agent.envs.machine.randomness import STREAM_DTYPE, Source
 from tempest_agent.envs.messages import shown
 from tempest_agent.experts.interface import PendingInputs, check_pending, check_rows
 from tempest_agent.experts.scripted.decision import PLAN_DTYPE, Plan
-from tempest_agent.experts.scripted.escape import rim_position
 from tempest_agent.experts.scripted.expert import decide, look_ahead, reseed
 from tempest_agent.experts.scripted.fire import can_zap
 from tempest_agent.experts.scripted.weights import Weights, WeightsRecord

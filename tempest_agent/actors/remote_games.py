@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tempest_agent.agent.collect.drivers import Drivers
 from tempest_agent.agent.collect.source import Abandoned, Played, PlayFailedError, PlayStoppedError
 from tempest_agent.agent.games.interface import Step
-from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT, TempestGames, teacher_of
+from tempest_agent.agent.games.tempest_games import TempestGames, teacher_of, tempest_layout
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import Config
@@ -46,7 +46,7 @@ class RemoteGames:
         config: of the whole run.
         make_executor: makes what the actors run on.
         make_player: makes their players; of Tempest by default.
-        layout: of their observations and actions.
+        layout: of their observations and actions; Tempest's if left out.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class RemoteGames:
         config: Config,
         make_executor: Callable[[MakePlayer], Executor],
         make_player: MakePlayer | None = None,
-        layout: Layout = TEMPEST_LAYOUT,
+        layout: Layout | None = None,
     ) -> None:
         self.num_games = config.run.num_envs
-        self.layout = layout
+        self.layout = layout or tempest_layout(config.game)
         self.drivers: Drivers
         self._config, self._actors = config, config.actors
         self._make_executor = make_executor

@@ -13,8 +13,8 @@ from tempest_agent.envs.machine.memory import LANES
 class Layout:
     """The form of observations and actions.
 
-    The arcade's observation is flat: 16 equal lane blocks, then globals.  ``lane_exists`` is the
-    index, inside a lane's block, of the feature above 0 on real lanes.
+    The arcade's observation is flat: 16 equal lane blocks, then globals, then 16 more blocks.
+    ``lane_exists`` is the index, inside a lane's first block, of the feature above 0 on real lanes.
     """
 
     num_features: int
@@ -37,10 +37,18 @@ class Layout:
     largest of its type."""
     fire_and_zap: bool = True
     """Whether the discrete action is fire + 2 * zap, with a zap that may be illegal."""
+    forecast_features: int = 0
+    """Numbers of each lane in the tail after the globals; the first 16 are the deadly bits of ticks
+    0 to 15."""
 
     @property
     def global_features(self) -> int:
-        return self.num_features - LANES * self.lane_features
+        return self.forecast_start - LANES * self.lane_features
+
+    @property
+    def forecast_start(self) -> int:
+        """Index of the tail's first number."""
+        return self.num_features - LANES * self.forecast_features
 
     @property
     def pending_spins(self) -> range:
