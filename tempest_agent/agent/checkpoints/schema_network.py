@@ -37,7 +37,6 @@ _LAYOUT = {
     "num_features": whole(1, 10**7),
     "lane_features": whole(0, 10**6),
     "lane_exists": whole(0, 10**6),
-    "forecast_features": whole(0, 10**6),
     "lane_position": whole(-1, 10**7),
     "forecast_features": whole(0, 10**6),
     "pending_spin": whole(-1, 10**7),
