@@ -42,11 +42,19 @@ def make_batch(
     *,
     autoreset: bool = False,
     observe: bool = True,
+    plain: bool = False,
     num_threads: int = 1,
 ) -> GameBatch:
     """Make ``num_games`` games on the simulator, or on real machines if ``machine`` is given."""
     if machine is not None:
-        return MameBatch(num_games, settings, machine, autoreset=autoreset, observe=observe)
+        return MameBatch(
+            num_games, settings, machine, autoreset=autoreset, observe=observe, plain=plain
+        )
     return GameBatch(
-        num_games, settings, autoreset=autoreset, observe=observe, num_threads=num_threads
+        num_games,
+        settings,
+        autoreset=autoreset,
+        observe=observe,
+        plain=plain,
+        num_threads=num_threads,
     )

@@ -10,8 +10,12 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from tempest_agent.envs.features.floats import as_floats
-from tempest_agent.envs.features.layout import NUM_FEATURES
+from tempest_agent.envs.features.layout import NUM_FEATURES, PLAIN_FEATURES
 from tempest_agent.envs.machine.memory import RAM_SIZE, as_bytes
+
+PLAIN = "features_plain"
+FEATURE_TYPES = ("features", PLAIN)
+"""Values of ``obs_type`` that the games' compiled code writes."""
 
 
 class Observation(ABC):
@@ -25,10 +29,11 @@ class Observation(ABC):
 
 
 class FeatureObservation(Observation):
-    """The player-centred numbers of ``features.layout``."""
+    """The player-centred numbers of ``features.layout``, with the forecast or without it."""
 
-    def __init__(self) -> None:
-        self.space = spaces.Box(-1.0, 1.0, (NUM_FEATURES,), np.float32)
+    def __init__(self, plain: bool) -> None:
+        count = PLAIN_FEATURES if plain else NUM_FEATURES
+        self.space = spaces.Box(-1.0, 1.0, (count,), np.float32)
 
     def make(self, codes: NDArray[np.int8], ram: NDArray[np.void]) -> NDArray[Any]:
         return as_floats(codes)
@@ -67,8 +72,8 @@ class PictureObservation(Observation):
 
 def observation_of(obs_type: str, screen_size: tuple[int, int]) -> Observation:
     """Return the observation named ``obs_type``."""
-    if obs_type == "features":
-        return FeatureObservation()
+    if obs_type in FEATURE_TYPES:
+        return FeatureObservation(plain=obs_type == PLAIN)
     if obs_type == "ram":
         return RamObservation()
     return PictureObservation(*screen_size, grey=obs_type == "grayscale")

@@ -14,9 +14,10 @@ from tempest_agent.envs.messages import LONGEST, nearest, printable, shown
 
 from .action_spaces import ACTION_TYPES, DEFAULT_SPINNER_KNOTS, knot_counts
 from .backend import BACKENDS, MACHINE_OPTIONS, machine_options
+from .observations import FEATURE_TYPES
 from .rewards import RewardSettings
 
-OBS_TYPES = ("features", "ram", "rgb", "grayscale")
+OBS_TYPES = (*FEATURE_TYPES, "ram", "rgb", "grayscale")
 RENDER_MODES = ("human", "rgb_array")
 
 
@@ -24,8 +25,9 @@ RENDER_MODES = ("human", "rgb_array")
 class EnvOptions:
     """Options of the environment besides those of the games and the reward.
 
-    ``obs_type``: ``"features"``, ``"ram"``, ``"rgb"`` or ``"grayscale"``.  ``action_type``:
-    ``"hybrid"``, ``"box"`` or ``"discrete"``; ``spinner_knots`` belongs to the last.
+    ``obs_type``: ``"features"``, ``"features_plain"`` (without the forecast), ``"ram"``, ``"rgb"``
+    or ``"grayscale"``.  ``action_type``: ``"hybrid"``, ``"box"`` or ``"discrete"``;
+    ``spinner_knots`` belongs to the last.
     ``screen_size``: width and height of picture observations; ``render_size``: of ``render()``.
     ``seed``: used by the first ``reset()`` that gets none.  ``backend``: ``"sim"``, or ``"mame"``
     for the real game, which also takes the options of ``MameOptions`` (``rom_path`` above all).

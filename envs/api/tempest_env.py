@@ -17,7 +17,7 @@ from tempest_agent.envs.messages import shown
 from .action_spaces import action_form
 from .backend import make_batch
 from .info import describe_games
-from .observations import observation_of
+from .observations import FEATURE_TYPES, PLAIN, observation_of
 from .options import RENDER_MODES, EnvOptions
 from .rewards import REWARD_PARTS, Rewards
 from .screen import Screen, window_possible
@@ -60,7 +60,8 @@ class TempestEnv(gym.Env[NDArray[Any], Any]):
             1,
             self.options.game,
             self.options.machine,
-            observe=self.options.obs_type == "features",
+            observe=self.options.obs_type in FEATURE_TYPES,
+            plain=self.options.obs_type == PLAIN,
         )
         self._rewards = Rewards(self.options.reward, 1)
         self._screen = Screen(*self.options.render_size)

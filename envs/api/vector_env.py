@@ -18,7 +18,6 @@ from tempest_agent.envs.engine.saved_states import SAVED_SIZE, restore_saved, sa
 from tempest_agent.envs.engine.seeds import check_seed, listed_seeds
 from tempest_agent.envs.engine.settings import LARGEST_LIMIT
 from tempest_agent.envs.engine.step_kernels import ENDED, NOTED, REFUSED
-from tempest_agent.envs.features.layout import NUM_FEATURES
 from tempest_agent.envs.free_memory import too_large
 from tempest_agent.envs.machine.memory import as_bytes
 from tempest_agent.envs.messages import shown
@@ -26,7 +25,7 @@ from tempest_agent.envs.messages import shown
 from .action_spaces import action_form
 from .backend import make_batch
 from .info import cause_names, describe_games, masked, no_names
-from .observations import observation_of
+from .observations import FEATURE_TYPES, PLAIN, observation_of
 from .options import EnvOptions
 from .rewards import REWARD_PARTS, Rewards
 from .screen import Screen
@@ -92,7 +91,8 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
             self.options.game,
             self.options.machine,
             autoreset=self.autoreset_mode == AutoresetMode.SAME_STEP,
-            observe=self.options.obs_type == "features",
+            observe=self.options.obs_type in FEATURE_TYPES,
+            plain=self.options.obs_type == PLAIN,
             num_threads=num_threads,
         )
         self.single_action_space = self._form.space
@@ -102,7 +102,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
         self._rewards = Rewards(self.options.reward, num_envs)
         self._screen = Screen(*self.options.render_size)
         self._next_seed = self.options.seed
-        self._float_games = num_envs if self.options.obs_type == "features" else 0
+        self._float_games = num_envs if self.options.obs_type in FEATURE_TYPES else 0
         self._quiet_info = _quiet_info(num_envs)
         self._over: NDArray[np.bool_] | None = None
         """The games that are over since the last step; ``None`` where none is."""
@@ -150,7 +150,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
                 "next step"
             )
         out = StepOutput(
-            np.empty((self._float_games, NUM_FEATURES), np.float32),
+            np.empty((self._float_games, self.batch.num_codes), np.float32),
             np.empty((self.num_envs, REPORT_SIZE), np.int64),
             np.empty((2, self.num_envs), np.bool_),
             np.empty((2, self.num_envs)),
@@ -288,7 +288,7 @@ class TempestVectorEnv(VectorEnv[NDArray[Any], Any, NDArray[Any]]):
     ) -> None:
         """Add the finished games' last observations and infos (same-step autoreset)."""
         batch = self.batch
-        codes = batch.last_codes[ended] if self.options.obs_type == "features" else batch.last_codes
+        codes = batch.last_codes[ended] if self._float_games else batch.last_codes
         last_seen = self._observation.make(codes, batch.last_ram[ended])
         final = np.full(self.num_envs, None, object)
         for game, observation in zip(np.flatnonzero(ended), last_seen, strict=True):

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from tempest_agent.envs.checks import check_whole
 from tempest_agent.envs.engine.hybrid_controls import NOT_ACTING
 from tempest_agent.envs.features.floats import as_floats
-from tempest_agent.envs.features.layout import NUM_FEATURES
+from tempest_agent.envs.features.layout import NUM_FEATURES, PLAIN_FEATURES
+from tempest_agent.envs.forecast.table import TABLE_DTYPE
 from tempest_agent.envs.machine.memory import RAM_DTYPE, RAM_SIZE, as_bytes
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE
 
@@ -47,7 +48,7 @@ class StepOutput(NamedTuple):
     """Arrays that a step fills besides the batch's own, each with an entry a game or none."""
 
     observations: NDArray[np.float32]
-    """``(num_games, NUM_FEATURES)``, the observations as floats; or ``(0, NUM_FEATURES)``."""
+    """``(num_games, num_codes)``, the observations as floats; or ``(0, ...)``."""
 
     report: NDArray[np.int64]
     """``(num_games, REPORT_SIZE)``, the numbers of ``info``; or ``(0, REPORT_SIZE)``."""
@@ -72,7 +73,8 @@ class GameBatch:
     Public arrays, one entry a game, updated in place by every step:
 
     * ``ram``: ``RAM_DTYPE``; ``streams``: ``STREAM_DTYPE``; ``games``: ``GAME_DTYPE``;
-    * ``codes``: int8 ``(num_games, NUM_FEATURES)``, the observation (``observe=True`` only);
+    * ``codes``: int8 ``(num_games, num_codes)``, the observation (``observe=True`` only): of
+      ``NUM_FEATURES`` numbers, or with ``plain`` of the first ``PLAIN_FEATURES``;
     * ``points`` int32, ``terminated`` bool, ``truncated`` bool of the last step;
       ``happened``, an int of the last ``step()``: the bits ``NOTED`` and ``ENDED``;
     * with ``autoreset``: ``last_ram``, ``last_games``, ``last_codes``, the end of each game's
@@ -110,6 +112,7 @@ class GameBatch:
         *,
         autoreset: bool = False,
         observe: bool = True,
+        plain: bool = False,
         num_threads: int = 1,
     ) -> None:
         check_whole("num_games", num_games, 1, MOST_GAMES, "a game is the least to play")
@@ -117,22 +120,23 @@ class GameBatch:
         self.num_games = num_games
         self.settings = settings or GameSettings()
         self.autoreset = autoreset
-        self.observing = observe
+        self.num_codes = 0 if not observe else PLAIN_FEATURES if plain else NUM_FEATURES
         self.num_threads = min(num_threads, num_games)
         self.ram = np.zeros(num_games, RAM_DTYPE)
         self.streams = np.zeros(num_games, STREAM_DTYPE)
         self.games = np.zeros(num_games, GAME_DTYPE)
         self.games["status"] = NOT_STARTED
-        self.codes = np.zeros((num_games if observe else 0, NUM_FEATURES), np.int8)
+        self.codes = np.zeros((num_games if observe else 0, self.num_codes), np.int8)
         ending = num_games if autoreset else 0
         self.last_ram = np.zeros(ending, RAM_DTYPE)
         self.last_games = np.zeros(ending, GAME_DTYPE)
-        self.last_codes = np.zeros((ending if observe else 0, NUM_FEATURES), np.int8)
+        self.last_codes = np.zeros((ending if observe else 0, self.num_codes), np.int8)
         self.points = np.zeros(num_games, np.int32)
         self.terminated = np.zeros(num_games, np.bool_)
         self.truncated = np.zeros(num_games, np.bool_)
         self._controls = np.zeros(num_games, np.int8), np.zeros(num_games, np.uint8)
         self._switches = self.settings.records()
+        self._tables = np.zeros(self.num_threads, TABLE_DTYPE)
         self.happened = 0
         self._job: NDArray[np.int64] | None = None
         self._threads: StepThreads | None = None
@@ -222,7 +226,7 @@ class GameBatch:
             out.rewards[:, mask] = self.points[mask] * out.scale
 
     def observations(self) -> NDArray[np.float32]:
-        """Return every game's observation as floats, a new array ``(num_games, NUM_FEATURES)``."""
+        """Return every game's observation as floats, a new array ``(num_games, num_codes)``."""
         return as_floats(self.codes)
 
     def clone(self, games: NDArray[np.int64] | list[int] | None = None) -> NDArray[np.uint8]:
@@ -284,7 +288,7 @@ class GameBatch:
                 settings.max_steps or NEVER,
                 settings.input_delay,
                 self.autoreset,
-                self.observing,
+                self.num_codes,
             ]
             self._job = new_job(self._arrays(), [int(each) for each in constants], self.num_threads)
         return self._job
@@ -302,15 +306,16 @@ class GameBatch:
             self.points,
             self.terminated,
             self.truncated,
+            self._tables,
         ]
 
     def _begin_games(self, mask: NDArray[np.bool_]) -> None:
         reset_games(self.ram, self.streams, self.games, self._switches, mask)
 
     def _observe(self, mask: NDArray[np.bool_]) -> None:
-        if self.observing:
+        if self.num_codes:
             delay = int(self.settings.input_delay)
-            observe_games(self.ram, self.games, self.codes, delay, mask)
+            observe_games(self.ram, self.games, self.codes, delay, self._tables, mask)
 
     def _play(self, spin: NDArray[np.int8], buttons: NDArray[np.uint8], out: StepOutput) -> int:
         """Step every game; bits of what happened."""

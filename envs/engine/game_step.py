@@ -11,12 +11,12 @@ from tempest_agent.envs.arcade.player import player_alive
 from tempest_agent.envs.arcade.score import SCORE_WRAP, score_of
 from tempest_agent.envs.arcade.start import start_game
 from tempest_agent.envs.arcade.tick import tick
-from tempest_agent.envs.features.layout import MAX_INPUT_DELAY
 from tempest_agent.envs.features.observe import write_features
+from tempest_agent.envs.forecast.table import Table
 from tempest_agent.envs.game_state.controls import needs_no_input, zap_legal
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES, death_cause
 from tempest_agent.envs.machine.compiled import int64, rule
-from tempest_agent.envs.machine.inputs import FIRE, SPINNER_MAX, ZAP, set_inputs
+from tempest_agent.envs.machine.inputs import FIRE, MAX_INPUT_DELAY, SPINNER_MAX, ZAP, set_inputs
 from tempest_agent.envs.machine.memory import QUEUE_SLOTS, STATE_HIGH_SCORE_CHECK, Ram
 from tempest_agent.envs.machine.randomness import Source, draw
 
@@ -244,6 +244,8 @@ def rest_game(game: Game) -> None:
 
 
 @rule
-def observe_game(ram: Ram, game: Game, input_delay: int, out: NDArray[np.int8]) -> None:
-    """Write one game's observation codes."""
-    write_features(ram, game.pending_spin, game.pending_buttons, input_delay, out)
+def observe_game(
+    ram: Ram, game: Game, input_delay: int, table: Table, out: NDArray[np.int8]
+) -> None:
+    """Write one game's observation codes; see ``write_features`` for ``table``."""
+    write_features(ram, game.pending_spin, game.pending_buttons, input_delay, table, out)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.features.layout import MAX_INPUT_DELAY
+from tempest_agent.envs.machine.inputs import MAX_INPUT_DELAY
 
 from .batch import GameBatch
 from .state_check import STATE_SIZE

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.checks import check_flag, check_whole
-from tempest_agent.envs.features.layout import MAX_INPUT_DELAY
+from tempest_agent.envs.machine.inputs import MAX_INPUT_DELAY
 from tempest_agent.envs.machine.switches import SWITCHES_DTYPE, Switches
 from tempest_agent.envs.messages import shown
 

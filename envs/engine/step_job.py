@@ -14,24 +14,24 @@ from numpy.typing import NDArray
 
 (
     RAM, STREAMS, GAMES, CODES, LAST_RAM, LAST_GAMES, LAST_CODES, SWITCHES,
-    POINTS, TERMINATED, TRUNCATED,
-) = range(11)  # fmt: skip
-"""Places of the addresses of a batch's arrays."""
+    POINTS, TERMINATED, TRUNCATED, TABLES,
+) = range(12)  # fmt: skip
+"""Places of the addresses of a batch's arrays; ``TABLES``: memory for forecasts, one a thread."""
 
-SPIN, BUTTONS, FLOATS, REPORT, ENDS, REWARDS = range(11, 17)
+SPIN, BUTTONS, FLOATS, REPORT, ENDS, REWARDS = range(12, 18)
 """Places of the addresses that a step brings with it."""
 
 (
     TOTAL, NUM_SWITCHES, FRAME_SKIP, SKIP_IDLE, MAX_TICKS, MAX_STEPS, INPUT_DELAY, AUTORESET,
-    OBSERVING,
-) = range(17, 26)  # fmt: skip
-"""Places of the constants."""
+    NUM_CODES,
+) = range(18, 27)  # fmt: skip
+"""Places of the constants; ``NUM_CODES``: numbers of an observation, 0 if none is written."""
 
-FLOATING, REPORTING, ENDING, REWARDING = range(26, 30)
+FLOATING, REPORTING, ENDING, REWARDING = range(27, 31)
 """Places of 1 if a step brings ``FLOATS``, ``REPORT``, ``ENDS``, ``REWARDS``, else 0."""
 
-THREADS = 30
-SCALE = 31
+THREADS = 31
+SCALE = 32
 """Place of the reward for a point, the bits of a float."""
 
 COUNTERS = 40
@@ -42,7 +42,7 @@ LINE = 8
 def new_job(
     arrays: list[NDArray[np.generic]], constants: list[int], threads: int
 ) -> NDArray[np.int64]:
-    """Return a job of ``arrays`` (``RAM`` to ``TRUNCATED``) and ``constants`` (from ``TOTAL``).
+    """Return a job of ``arrays`` (``RAM`` to ``TABLES``) and ``constants`` (from ``TOTAL``).
 
     It holds addresses: the owner of the job has to keep the arrays alive.
     """

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.engine.hybrid_controls import NOT_ACTING, write_controls
 from tempest_agent.envs.features.floats import expect_floats, write_floats
-from tempest_agent.envs.features.layout import NUM_FEATURES
+from tempest_agent.envs.forecast.table import TABLE_DTYPE
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
 from tempest_agent.envs.machine.intrinsics import array_at, bits_of, float_of
 from tempest_agent.envs.machine.memory import RAM_DTYPE
@@ -41,23 +41,24 @@ ALONE = -1
 
 
 @rule
-def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
-    """Step the games ``start`` to ``stop - 1``; what happened."""
-    total = job[at.TOTAL]
+def _play_games(job: NDArray[np.int64], share: int, start: int, stop: int) -> int:
+    """Step the games ``start`` to ``stop - 1`` in the thread of ``share``; what happened."""
+    total, num_codes = job[at.TOTAL], job[at.NUM_CODES]
     ram = array_at(job[at.RAM], (total,), RAM_DTYPE)
     streams = array_at(job[at.STREAMS], (total,), STREAM_DTYPE)
     games = array_at(job[at.GAMES], (total,), GAME_DTYPE)
-    codes = array_at(job[at.CODES], (total, NUM_FEATURES), np.int8)
+    codes = array_at(job[at.CODES], (total, num_codes), np.int8)
     last_ram = array_at(job[at.LAST_RAM], (total,), RAM_DTYPE)
     last_games = array_at(job[at.LAST_GAMES], (total,), GAME_DTYPE)
-    last_codes = array_at(job[at.LAST_CODES], (total, NUM_FEATURES), np.int8)
+    last_codes = array_at(job[at.LAST_CODES], (total, num_codes), np.int8)
     switches = array_at(job[at.SWITCHES], (job[at.NUM_SWITCHES],), SWITCHES_DTYPE)
     points = array_at(job[at.POINTS], (total,), np.int32)
     terminated = array_at(job[at.TERMINATED], (total,), np.bool_)
     truncated = array_at(job[at.TRUNCATED], (total,), np.bool_)
+    table = array_at(job[at.TABLES], (job[at.THREADS],), TABLE_DTYPE)[share]
     spin = array_at(job[at.SPIN], (total,), np.int8)
     buttons = array_at(job[at.BUTTONS], (total,), np.uint8)
-    floats = array_at(job[at.FLOATS], (total, NUM_FEATURES), np.float32)
+    floats = array_at(job[at.FLOATS], (total, num_codes), np.float32)
     report = array_at(job[at.REPORT], (total, REPORT_SIZE), np.int64)
     ends = array_at(job[at.ENDS], (2, total), np.bool_)
     rewards = array_at(job[at.REWARDS], (2, total), np.float64)
@@ -65,7 +66,7 @@ def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
     frame_skip, skip_idle = job[at.FRAME_SKIP], job[at.SKIP_IDLE] != 0
     max_ticks, max_steps = job[at.MAX_TICKS], job[at.MAX_STEPS]
     input_delay = job[at.INPUT_DELAY]
-    autoreset, observing = job[at.AUTORESET] != 0, job[at.OBSERVING] != 0
+    autoreset, observing = job[at.AUTORESET] != 0, num_codes > 0
     floating, reporting = job[at.FLOATING] != 0, job[at.REPORTING] != 0
     ending, rewarding = job[at.ENDING] != 0, job[at.REWARDING] != 0
     happened = int64(0)
@@ -89,7 +90,7 @@ def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
             if floating:
                 expect_floats(floats[i], 2)
             if observing:
-                observe_game(ram[i], game, input_delay, codes[i])
+                observe_game(ram[i], game, input_delay, table, codes[i])
         else:
             rest_game(game)
         points[i] = game.points
@@ -110,9 +111,9 @@ def _play_games(job: NDArray[np.int64], start: int, stop: int) -> int:
             begin_game(ram[i], streams[i], game, switches)
             if observing:
                 # For whole rows Numba would compile an error message as well, which takes seconds.
-                for code in range(NUM_FEATURES):
+                for code in range(num_codes):
                     last_codes[i, code] = codes[i, code]
-                observe_game(ram[i], game, input_delay, codes[i])
+                observe_game(ram[i], game, input_delay, table, codes[i])
         if floating:
             write_floats(codes[i], floats[i])
             if i + 1 < stop:
@@ -143,7 +144,7 @@ def _take_arrays(
     a place for every game, or none.
     """
     total = job[at.TOTAL]
-    if len(floats) > 0 and floats.shape != (total, NUM_FEATURES):
+    if len(floats) > 0 and floats.shape != (total, job[at.NUM_CODES]):
         return False
     if len(report) > 0 and report.shape != (total, REPORT_SIZE):
         return False
@@ -214,10 +215,10 @@ def step_games(
             job, spin, buttons, acting, pairs, turns, floats, report, ends, rewards, scale
         ):
             return REFUSED
-        return _play_games(job, 0, job[at.TOTAL])
+        return _play_games(job, 0, 0, job[at.TOTAL])
     start, stop = claim(job, share)
     while start < stop:
-        finish(job, share, stop - start, _play_games(job, start, stop))
+        finish(job, share, stop - start, _play_games(job, share, start, stop))
         start, stop = claim(job, share)
     if share == 0:
         linger(job)
@@ -277,12 +278,13 @@ def observe_games(
     games: NDArray[np.void],
     codes: NDArray[np.int8],
     input_delay: int,
+    tables: NDArray[np.void],
     mask: NDArray[np.bool_],
 ) -> None:
     """Write the observation codes of the games where ``mask`` is set."""
     for i in range(len(ram)):
         if mask[i]:
-            observe_game(ram[i], games[i], input_delay, codes[i])
+            observe_game(ram[i], games[i], input_delay, tables[0], codes[i])
 
 
 @kernel

@@ -20,7 +20,7 @@ from tempest_agent.envs.game_state.motion import (
     signed_byte,
 )
 from tempest_agent.envs.machine.compiled import int64, rule
-from tempest_agent.envs.machine.inputs import SPINNER_MAX
+from tempest_agent.envs.machine.inputs import MAX_INPUT_DELAY, SPINNER_MAX
 from tempest_agent.envs.machine.memory import (
     ENEMY_SHOT_SLOTS,
     ENEMY_SLOTS,
@@ -44,12 +44,11 @@ from tempest_agent.envs.machine.programs import (
 )
 
 from .codes import FULL, flag, share, soon
-from .layout import MAX_INPUT_DELAY
 
 _PROGRAM_STARTS = np.array(
     [P_STRAIGHT, P_STEP8_FLIP, P_SPIRAL, P_SPIRAL_ALTERNATE, P_SPIKE_RIDER, P_AVOIDER], np.int64
 )
-"""In the order of ``layout.PROGRAM_NAMES``."""
+"""In the order of ``tables.PROGRAM_NAMES``."""
 
 _FIRE_CHANCE = np.array([127, 16, 8, 3, 1], np.int64)
 """Chance of an enemy's shot by the number of shots in flight: 1, 32, 16, 6 and 1 in 256."""

@@ -1,14 +1,23 @@
 """Layout of the default observation: which number says what.
 
-An observation is ``LANES`` blocks of ``LANE_FEATURES`` numbers, then ``GLOBAL_FEATURES`` numbers.
-Block 0 is the player's lane, block ``j`` the lane ``j`` steps towards higher lane numbers, modulo
-16.  An open well has 15 lanes: the missing one is flagged by ``exists`` = 0, and it is where the
-two edges of the well meet in this ring.  All its numbers are 0, except where a fuseball sits on
-the well's last edge.
+An observation is ``LANES`` blocks of ``LANE_FEATURES`` numbers, then ``GLOBAL_FEATURES`` numbers,
+then ``LANES`` blocks of ``FORECAST_FEATURES`` numbers, the forecast; without the forecast it is
+``obs_type="features_plain"``.  Block 0 is the player's lane, block ``j`` the lane ``j`` steps
+towards higher lane numbers, modulo 16.  An open well has 15 lanes: the missing one is flagged by
+``exists`` = 0, and it is where the two edges of the well meet in this ring.  All its numbers are
+0, except where a fuseball sits on the well's last edge.
 
 Each number is a whole code from -127 to 127 divided by 127, so that a replay can keep the codes
 as int8 without loss.  Numbers of a thing that is there are at least 1/127 unless they are signed;
 of a thing that is not there they are 0, and its flag is 0 too.
+
+The forecast says in which of the next 16 ticks each lane is deadly: what moves and follows from the
+image alone, with every knowledge of the rules.  Tick 0 is the one in which the next decision acts:
+with an input delay of ``d`` the table starts ``d`` ticks ahead, the claw then being where the
+pending spinner counts take it; blocks stay relative to the lane it is in now.  Shots that pending
+fire buttons will launch are left out.  A lane is deadly in a dive from the tick on in which its
+spike would kill a player who goes there at once and fires.  All bits of a dead player, and between
+two phases of play, are 0.
 
 Scales used below: *nearness* is 1 at the rim, falls linearly with depth from 120/127 one unit
 below the rim to 1/127 at the bottom.  *soon(n)* is 1 for the next tick, 2/(t + 2) for t ticks
@@ -22,10 +31,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.machine.memory import KIND_NAMES, LANES
+from tempest_agent.envs.forecast.table import HORIZON
+from tempest_agent.envs.machine.memory import LANES
+
+from .tables import FORECAST_TABLE, GLOBAL_TABLE, LANE_TABLE, Table
 
 FEATURE_SCALE = 127
-MAX_INPUT_DELAY = 4
 
 
 @dataclass(frozen=True)
@@ -56,210 +67,96 @@ SPIKE, SPIKE_NEARNESS, SPIKE_MARGIN = range(46, 49)
 NYMPH, NYMPH_HATCH = 49, 50
 FLIP_STEPS = 51
 
-_FLAG = (0, 1)
-_SHARE = (0, 1)
-_SIGNED = (-1, 1)
+# Indices within a lane's block of the forecast, which begins with a bit for each tick.
+ROLL_UP_CLIMBS, ROLL_DOWN_CLIMBS, PULSAR_DOWN = range(HORIZON, HORIZON + 3)
+FLIP_TICKS, FLIP_SIDE, FLIPS_LEFT = range(HORIZON + 3, HORIZON + 6)
 
-_KIND_TABLE = [
-    entry
-    for kind in KIND_NAMES
-    for entry in (
-        (kind, f"a {kind} is in this lane, neither flipping nor walking the rim", *_FLAG),
-        (f"{kind}_nearness", f"nearness of the {kind} nearest to the rim", *_SHARE),
-    )
-]
-
-_LANE_TABLE: list[tuple[str, str, float, float]] = [
-    ("exists", "the well has this lane", *_FLAG),
-    *_KIND_TABLE,
-    (
-        "nearest_fine",
-        "distance to the rim of the nearest of those enemies: 1 at the rim, 1/127 at 32 units",
-        *_SHARE,
-    ),
-    ("arrival", "soon(64) until the first climbing enemy of this lane is at the rim", *_SHARE),
-    ("descending", "the nearest of those enemies is moving down", *_FLAG),
-    ("crowd", "further enemies in this lane, (count - 1)/3", *_SHARE),
-    ("flip_up", "an enemy flips into this lane from the lane below in number", *_FLAG),
-    ("flip_up_nearness", "its nearness", *_SHARE),
-    ("flip_up_ticks", "soon(16) until it has arrived", *_SHARE),
-    ("flip_down", "an enemy flips into this lane from the lane above in number", *_FLAG),
-    ("flip_down_nearness", "its nearness", *_SHARE),
-    ("flip_down_ticks", "soon(16) until it has arrived", *_SHARE),
-    ("leaving_up", "an enemy flips out of this lane towards higher numbers", *_FLAG),
-    ("leaving_down", "an enemy flips out of this lane towards lower numbers", *_FLAG),
-    ("flip_pulsar", "an enemy that flips into this lane is a pulsar", *_FLAG),
-    ("walker_up", "a rim walker stands here and will flip towards higher numbers", *_FLAG),
-    ("walker_up_ticks", "soon(4) until it starts to flip", *_SHARE),
-    ("walker_down", "a rim walker stands here and will flip towards lower numbers", *_FLAG),
-    ("walker_down_ticks", "soon(4) until it starts to flip", *_SHARE),
-    ("pulsar_reach", "a pulsar stands here, near enough after its next move to kill", *_FLAG),
-    (
-        "pulsar_strike",
-        "soon(32) until a pulsar, here or flipping here, kills in this lane",
-        *_SHARE,
-    ),
-    ("roll_up", "a fuseball rolls across this lane towards higher numbers", *_FLAG),
-    ("roll_up_ticks", "soon(32) until it has crossed", *_SHARE),
-    ("roll_down", "a fuseball rolls across this lane towards lower numbers", *_FLAG),
-    ("roll_down_ticks", "soon(32) until it has crossed", *_SHARE),
-    ("roll_nearness", "nearness of the nearest fuseball that rolls across", *_SHARE),
-    ("cargo_flippers", "the nearest tanker carries flippers", *_FLAG),
-    ("cargo_pulsars", "the nearest tanker carries pulsars", *_FLAG),
-    ("cargo_fuseballs", "the nearest tanker carries fuseballs", *_FLAG),
-    ("aiming", "soon(16) until an enemy here may fire", *_SHARE),
-    ("enemy_shot", "an enemy shot is in this lane", *_FLAG),
-    ("enemy_shot_nearness", "nearness of the nearest", *_SHARE),
-    ("enemy_shot_arrival", "soon(32) until the nearest kills at the rim; 1: next tick", *_SHARE),
-    ("enemy_shots_more", "there is more than one", *_FLAG),
-    ("own_shot", "a shot of the player is in this lane", *_FLAG),
-    ("own_shot_nearest", "nearness of the one nearest to the rim", *_SHARE),
-    ("own_shot_farthest", "nearness of the deepest", *_SHARE),
-    ("spike", "a spike stands in this lane", *_FLAG),
-    ("spike_nearness", "nearness of its tip", *_SHARE),
-    (
-        "spike_margin",
-        "its tip's depth minus the player's depth, in steps of 1/127 a quarter unit; below 0 kills",
-        *_SIGNED,
-    ),
-    ("nymph", "a nymph that no longer changes lanes waits below this lane", *_FLAG),
-    ("nymph_hatch", "soon(64) until the first may hatch", *_SHARE),
-    ("flip_steps", "steps of a flip between this lane and the next in number, /16", *_SHARE),
-]
-
-PROGRAM_NAMES = (
-    "straight",
-    "step8_flip",
-    "spiral",
-    "spiral_alternate",
-    "spike_rider",
-    "avoider",
-)
-
-_GLOBAL_TABLE: list[tuple[str, str, float, float]] = [
-    ("alive", "the player is alive", *_FLAG),
-    ("playing", "the machine is in play", *_FLAG),
-    ("warping", "the player dives to the next level", *_FLAG),
-    ("last_life", "no life is left after this one", *_FLAG),
-    ("position", "position within the lane, -120/127 (low edge) to 120/127", *_SIGNED),
-    ("well_open", "the well has two edges", *_FLAG),
-    ("low_edge", "open wells: 1 at the lowest lane, 1/127 at the highest", *_SHARE),
-    ("high_edge", "open wells: 1 at the highest lane, 1/127 at the lowest", *_SHARE),
-    ("depth", "player's depth below the rim /224", *_SHARE),
-    ("warp_speed", "speed of the dive, /24 units a tick; 0 outside the dive", *_SHARE),
-    ("shots", "player's shots in flight /8", *_SHARE),
-    ("shots_free", "player's shots that can still be fired /8", *_SHARE),
-    ("zap_first", "the first superzapper of this level is left", *_FLAG),
-    ("zap_second", "only the second is left", *_FLAG),
-    ("zap_legal", "the superzapper would work now", *_FLAG),
-    ("zap_running", "the superzapper is at work", *_FLAG),
-    ("zap_timer", "its timer /19", *_SHARE),
-    ("lives", "lives after this one /5", *_SHARE),
-    ("level", "level /99", *_SHARE),
-    ("level_16", "level /16, cut at 1", *_SHARE),
-    ("level_48", "level /48, cut at 1", *_SHARE),
-    *((f"program_{name}", f"flippers follow {name}", *_FLAG) for name in PROGRAM_NAMES),
-    ("flipper_speed", "speed of flippers and tankers, /8 units a tick", *_SHARE),
-    ("spiker_speed", "speed of spikers, /8 units a tick", *_SHARE),
-    ("enemy_shot_speed", "speed of enemy shots, /8 units a tick", *_SHARE),
-    ("rim_flip_steps", "flip steps a tick on the rim /3", *_SHARE),
-    ("fire_delay", "ticks between two shots of an enemy /80", *_SHARE),
-    ("enemy_shots", "enemy shots in flight /4", *_SHARE),
-    ("enemy_shot_slots", "most enemy shots of this level /4", *_SHARE),
-    ("fire_chance", "chance that an enemy with a clear gun fires in a tick", *_SHARE),
-    ("flipper_hit_range", "hit range of flippers, tankers and pulsars /12", *_SHARE),
-    ("spiker_hit_range", "hit range of spikers /12", *_SHARE),
-    ("shot_hit_range", "hit range of enemy shots /12", *_SHARE),
-    ("pulse_on", "pulsars kill in the next tick", *_FLAG),
-    ("pulse_rising", "the pulse clock is rising", *_FLAG),
-    ("pulse_phase", "the pulse clock /72", *_SIGNED),
-    ("pulse_step", "its step a tick /8", *_SHARE),
-    ("pulse_wait", "soon(40) until the pulse is on", *_SHARE),
-    ("pulse_reach", "depth up to which a pulsar kills, /224 below the rim", *_SHARE),
-    ("pulsar_move", "ticks a pulsar moves between flips /64", *_SHARE),
-    ("pulsars_fire", "pulsars shoot", *_FLAG),
-    ("fuse_chase_rim", "fuseballs hunt the player at the rim", *_FLAG),
-    ("fuse_chase_well", "fuseballs hunt the player in the well", *_FLAG),
-    ("fuse_roll_chance", "chance that a fuseball starts to roll /0.5", *_SHARE),
-    ("queue_16", "nymphs waiting /16, cut at 1", *_SHARE),
-    ("queue_64", "nymphs waiting /64", *_SHARE),
-    ("queue_empty", "no nymph is waiting", *_FLAG),
-    *((f"{name}s", f"{name}s alive /7", *_SHARE) for name in KIND_NAMES),
-    ("enemies", "enemies alive /7", *_SHARE),
-    ("nobody", "no enemy is alive", *_FLAG),
-    ("walkers", "enemies that walk the rim /4", *_SHARE),
-    ("explosions", "explosions in progress /8", *_SHARE),
-    ("spikes", "lanes with a spike /16", *_SHARE),
-    ("input_delay", "ticks between an action and its effect /4", *_SHARE),
-    *(
-        entry
-        for tick in range(1, MAX_INPUT_DELAY + 1)
-        for entry in (
-            (f"pending_{tick}", f"an input is on its way that acts in tick {tick}", *_FLAG),
-            (f"pending_{tick}_spin", "its spinner counts /31, as an action", *_SIGNED),
-            (f"pending_{tick}_fire", "its fire button", *_FLAG),
-            (f"pending_{tick}_zap", "its superzapper button", *_FLAG),
-        )
-    ),
-]
-
-LANE_FEATURES = len(_LANE_TABLE)
-GLOBAL_FEATURES = len(_GLOBAL_TABLE)
+LANE_FEATURES = len(LANE_TABLE)
+GLOBAL_FEATURES = len(GLOBAL_TABLE)
+FORECAST_FEATURES = len(FORECAST_TABLE)
 GLOBALS_START = LANES * LANE_FEATURES
-NUM_FEATURES = GLOBALS_START + GLOBAL_FEATURES
+PLAIN_FEATURES = FORECAST_START = GLOBALS_START + GLOBAL_FEATURES
+NUM_FEATURES = FORECAST_START + LANES * FORECAST_FEATURES
 
 
-FEATURES: tuple[Feature, ...] = tuple(
-    Feature(lane * LANE_FEATURES + at, f"lane{lane:+d}.{name}", meaning, low, high)
-    for lane in range(LANES)
-    for at, (name, meaning, low, high) in enumerate(_LANE_TABLE)
-) + tuple(
-    Feature(GLOBALS_START + at, name, meaning, low, high)
-    for at, (name, meaning, low, high) in enumerate(_GLOBAL_TABLE)
+FEATURES: tuple[Feature, ...] = (
+    tuple(
+        Feature(lane * LANE_FEATURES + at, f"lane{lane:+d}.{name}", meaning, low, high)
+        for lane in range(LANES)
+        for at, (name, meaning, low, high) in enumerate(LANE_TABLE)
+    )
+    + tuple(
+        Feature(GLOBALS_START + at, name, meaning, low, high)
+        for at, (name, meaning, low, high) in enumerate(GLOBAL_TABLE)
+    )
+    + tuple(
+        Feature(
+            FORECAST_START + lane * FORECAST_FEATURES + at,
+            f"lane{lane:+d}.{name}",
+            meaning,
+            low,
+            high,
+        )
+        for lane in range(LANES)
+        for at, (name, meaning, low, high) in enumerate(FORECAST_TABLE)
+    )
 )
-"""Every number of the observation, in order."""
+"""Every number of the observation, in order; the plain one is the first ``PLAIN_FEATURES``."""
 
 _INDEX = {feature.name: feature.index for feature in FEATURES}
 POSITION_FEATURE, ZAP_LEGAL_FEATURE = _INDEX["position"], _INDEX["zap_legal"]
+PENDING_SPIN_FEATURE = _INDEX["pending_1_spin"]
 
 
 def describe(observation: NDArray[np.float32] | NDArray[np.int8]) -> dict[str, float]:
     """Return name -> value of the numbers that are not 0 in one observation.
 
-    ``observation`` has shape ``(NUM_FEATURES,)``, either floats or the int8 codes.
+    ``observation`` has shape ``(NUM_FEATURES,)`` or, of the plain kind, ``(PLAIN_FEATURES,)``:
+    either floats or the int8 codes.
     """
     values = np.asarray(observation)
-    if values.shape != (NUM_FEATURES,):
+    if values.shape not in ((NUM_FEATURES,), (PLAIN_FEATURES,)):
         raise ValueError(
-            f"observation has shape {values.shape}, not ({NUM_FEATURES},): "
-            "describe() takes one observation of obs_type='features', not a batch"
+            f"observation has shape {values.shape}, not ({NUM_FEATURES},) or ({PLAIN_FEATURES},): "
+            "describe() takes one observation of obs_type='features' or 'features_plain', not a "
+            "batch"
         )
     if values.dtype == np.int8:
         values = values.astype(np.float32) / np.float32(FEATURE_SCALE)
     return {
         feature.name: float(values[feature.index])
-        for feature in FEATURES
+        for feature in FEATURES[: len(values)]
         if values[feature.index] != 0
     }
 
 
 def markdown() -> str:
     """Return the table of ``docs/features.md``."""
-    head = (
+    notes = (__doc__ or "").split("\n\n", 1)[1].replace("``", "`").strip()
+    versions = (
+        "While the package is 0.x, the id stays `Tempest-v0`, and its default observation may "
+        "change: checkpoints and data sets say which one they are of, and are refused where "
+        "another is shown.  0.1.0 showed what is `features_plain` now, the first "
+        f"{PLAIN_FEATURES} numbers.  The plain observation stays as it is."
+    )
+    return (
         "# The default observation\n\n"
         "Generated by `python -m tempest_agent.envs.features.layout > docs/features.md`.\n\n"
         f"{NUM_FEATURES} numbers: {LANES} lanes of {LANE_FEATURES}, then {GLOBAL_FEATURES} "
-        "about the whole game.\n\n"
-    )
-    notes = (__doc__ or "").split("\n\n", 1)[1].replace("``", "`").strip()
-    return (
-        f"{head}{notes}\n\n"
+        f"about the whole game, then a forecast of {FORECAST_FEATURES} for each lane.  The first "
+        f'{PLAIN_FEATURES} are `obs_type="features_plain"`.\n\n'
+        f"{notes}\n\n"
         f"## Lane features\n\nLane block `j` starts at `{LANE_FEATURES} * j`.\n\n"
-        f"{_rows(_LANE_TABLE, 0)}\n\n## Global features\n\n{_rows(_GLOBAL_TABLE, GLOBALS_START)}\n"
+        f"{_rows(LANE_TABLE, 0)}\n\n"
+        f"## Global features\n\n{_rows(GLOBAL_TABLE, GLOBALS_START)}\n\n"
+        "## Forecast features\n\n"
+        f"Lane block `j` starts at `{FORECAST_START} + {FORECAST_FEATURES} * j`.\n\n"
+        f"{_rows(FORECAST_TABLE, 0)}\n\n"
+        f"## Versions\n\n{versions}\n"
     )
 
 
-def _rows(table: list[tuple[str, str, float, float]], start: int) -> str:
+def _rows(table: Table, start: int) -> str:
     rows = [
         f"| {start + at} | `{name}` | {meaning} | {low:g} to {high:g} |"
         for at, (name, meaning, low, high) in enumerate(table)

@@ -1,8 +1,11 @@
-"""When the controls do something: legal superzaps and ticks that need no decision."""
+"""What the controls do: the claw's place, legal superzaps, ticks that need no decision."""
 
 from __future__ import annotations
 
-from tempest_agent.envs.arcade.player import player_alive
+import numpy as np
+from numpy.typing import NDArray
+
+from tempest_agent.envs.arcade.player import OPEN_RIM_END, player_alive
 from tempest_agent.envs.arcade.superzapper import ZAPS_PER_WAVE
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import (
@@ -17,6 +20,9 @@ from tempest_agent.envs.machine.memory import (
     STATE_WARP,
     Ram,
 )
+
+REACH = 2
+"""Most lanes that one tick's move can cross."""
 
 _STATES_WITHOUT_INPUT = (
     STATE_PAUSE,
@@ -51,6 +57,28 @@ def zap_legal(ram: Ram) -> bool:
         and player_alive(ram)
         and anybody_alive(ram)
     )
+
+
+@rule
+def rim_position(ram: Ram) -> int:
+    """Return the player's place on the rim in sixteenths of a lane, as the next move uses it."""
+    place = int64(ram.rim_pos)
+    if ram.well_open:
+        return min(place, OPEN_RIM_END)
+    return place
+
+
+@rule
+def place_after(ram: Ram, spins: NDArray[np.int8], delay: int) -> int:
+    """Return the place on the rim after the first ``delay`` of the knob counts ``spins``."""
+    place = rim_position(ram)
+    for tick in range(delay):
+        place -= int64(spins[tick])
+        if ram.well_open:
+            place = min(max(place, 0), OPEN_RIM_END)
+        else:
+            place &= 0xFF
+    return place
 
 
 @rule

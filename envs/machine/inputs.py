@@ -14,6 +14,9 @@ BUTTON_PAIRS = 4
 SPINNER_MAX = 31
 """Most knob counts the game uses in one tick: 16 counts are one lane."""
 
+MAX_INPUT_DELAY = 4
+"""Most ticks between an action and its effect."""
+
 
 @rule
 def set_inputs(ram: Ram, spin: int, fire: bool, zap: bool) -> None:

@@ -68,8 +68,9 @@ class MameBatch(GameBatch):
         *,
         autoreset: bool = False,
         observe: bool = True,
+        plain: bool = False,
     ) -> None:
-        super().__init__(num_games, settings, autoreset=autoreset, observe=observe)
+        super().__init__(num_games, settings, autoreset=autoreset, observe=observe, plain=plain)
         self.machine = machine
         self.failures: list[MachineError] = []
         self._max_ticks = int(self.settings.max_ticks or NEVER)
@@ -191,7 +192,7 @@ class MameBatch(GameBatch):
         if self.autoreset and ended.any():
             self.last_ram[ended] = self.ram[ended]
             self.last_games[ended] = self.games[ended]
-            if self.observing:
+            if self.num_codes:
                 self.last_codes[ended] = self.codes[ended]
             self._begin_games(ended)
             self._observe(ended)

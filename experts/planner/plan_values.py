@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.playable import misfit
 from tempest_agent.envs.arcade.player import DEAD_VISIBLE
+from tempest_agent.envs.game_state.controls import rim_position
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
 from tempest_agent.envs.machine.inputs import FIRE, ZAP
 from tempest_agent.envs.machine.memory import LANES, OPEN_LANES, STATE_PLAY, Ram
 from tempest_agent.envs.machine.randomness import Source
 from tempest_agent.experts.interface import PendingInputs
 from tempest_agent.experts.scripted.decision import Plan
-from tempest_agent.experts.scripted.escape import rim_position
 from tempest_agent.experts.scripted.expert import decide, look_ahead, reseed
 from tempest_agent.experts.scripted.fire import can_zap
 from tempest_agent.experts.scripted.weights import WeightsRecord

@@ -12,13 +12,14 @@ from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.arcade.score import SCORE_WRAP, score_of
 from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.checks import check_number
+from tempest_agent.envs.game_state.controls import rim_position
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.inputs import set_inputs
 from tempest_agent.envs.machine.memory import LANES, STATE_PLAY, Ram
 from tempest_agent.envs.machine.randomness import Source
 from tempest_agent.envs.messages import shown
 from tempest_agent.experts.scripted.decision import Plan
-from tempest_agent.experts.scripted.escape import rim_position, spin_towards
+from tempest_agent.experts.scripted.escape import spin_towards
 from tempest_agent.experts.scripted.expert import decide
 from tempest_agent.experts.scripted.weights import WeightsRecord
 

@@ -10,27 +10,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from tempest_agent.envs.arcade.player import OPEN_RIM_END
-from tempest_agent.envs.machine.compiled import int64, rule
+from tempest_agent.envs.forecast.table import HORIZON
+from tempest_agent.envs.game_state.controls import REACH, rim_position
+from tempest_agent.envs.machine.compiled import rule
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.machine.memory import LANES, Ram
 
-from .decision import HORIZON, LETHAL, Plan
+from .decision import LETHAL, Plan
 from .weights import WeightsRecord
 
-REACH = 2
-"""Most lanes that one tick's move can cross."""
 MIDDLE = 8
 """The place in a lane, in sixteenths, from which two lanes either way are within reach."""
-
-
-@rule
-def rim_position(ram: Ram) -> int:
-    """Return the player's place on the rim in sixteenths of a lane, as the next move uses it."""
-    place = int64(ram.rim_pos)
-    if ram.well_open:
-        return min(place, OPEN_RIM_END)
-    return place
 
 
 @rule

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tempest_agent.envs.arcade.playable import misfit
 from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.arcade.tick import tick
+from tempest_agent.envs.game_state.controls import rim_position
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
 from tempest_agent.envs.machine.inputs import FIRE, ZAP, set_inputs
 from tempest_agent.envs.machine.memory import (
@@ -22,10 +23,10 @@ from tempest_agent.envs.machine.memory import (
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, Source
 from tempest_agent.experts.interface import PendingInputs, check_pending, check_rows
 
-from .danger import forecast, forecast_chance
+from .costs import foresee
 from .decision import PLAN_DTYPE, Plan
-from .dive import forecast_dive
-from .escape import choose_lane, rim_position
+from .dive import value_dive
+from .escape import choose_lane
 from .fire import decide_fire, decide_zap
 from .targets import value_lanes
 from .weights import Weights, WeightsRecord
@@ -51,15 +52,13 @@ def decide(ram: Ram, seen: Ram, delay: int, weights: WeightsRecord, plan: Plan) 
     if ram.player_lane_ccw >= DEAD_VISIBLE:
         return
     if state == STATE_PLAY:
-        forecast(ram, plan, place >> 4, weights)
-        if delay and weights.knows_fuseballs:
-            forecast_chance(seen, plan, delay)
+        foresee(ram, seen, delay, weights, plan)
         value_lanes(ram, plan, weights)
         choose_lane(ram, plan, weights)
         plan.fire = int(decide_fire(ram, plan, weights))
         plan.zap = int(decide_zap(ram, plan, weights))
     elif state == STATE_WARP or (state == STATE_PAUSE and ram.next_state == STATE_WARP):
-        forecast_dive(ram, plan, state == STATE_WARP, weights)
+        value_dive(ram, plan, place, weights)
         choose_lane(ram, plan, weights)
         plan.fire = 1
 

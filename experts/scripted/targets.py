@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tempest_agent.envs.forecast.enemy_programs import next_direction
 from tempest_agent.envs.game_state.motion import is_walker, kind_of
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import (
@@ -17,7 +18,6 @@ from tempest_agent.envs.machine.memory import (
 )
 
 from .decision import Plan
-from .enemy_programs import next_direction
 from .weights import WeightsRecord
 
 SHOT_PASSED = 4

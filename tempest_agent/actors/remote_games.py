@@ -15,7 +15,7 @@ from tempest_agent.agent.collect.drivers import Drivers
 from tempest_agent.agent.collect.plan_labeller import merged_plans
 from tempest_agent.agent.collect.source import Abandoned, Played, PlayFailedError, PlayStoppedError
 from tempest_agent.agent.games.interface import Step
-from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT, TempestGames, teacher_of
+from tempest_agent.agent.games.tempest_games import TempestGames, teacher_of, tempest_layout
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import Config
@@ -48,7 +48,7 @@ class RemoteGames:
         config: of the whole run.
         make_executor: makes what the actors run on.
         make_player: makes their players; of Tempest by default.
-        layout: of their observations and actions.
+        layout: of their observations and actions; Tempest's if left out.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class RemoteGames:
         config: Config,
         make_executor: Callable[[MakePlayer], Executor],
         make_player: MakePlayer | None = None,
-        layout: Layout = TEMPEST_LAYOUT,
+        layout: Layout | None = None,
     ) -> None:
         self.num_games = config.run.num_envs
-        self.layout = layout
+        self.layout = layout or tempest_layout(config.game)
         self.drivers: Drivers
         self._config, self._actors = config, config.actors
         self._make_executor = make_executor

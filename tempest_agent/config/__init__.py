@@ -19,6 +19,7 @@ from .loading import (
     to_dict,
 )
 from .local import forget_local, local_options, with_local
+from .older import as_meant
 from .playing_sections import ActorsConfig, ExplorationConfig, GameConfig, TeacherConfig
 from .setting import ConfigError, setting
 from .validation import LARGEST
@@ -38,6 +39,7 @@ __all__ = [
     "TeacherConfig",
     "apply_changes",
     "apply_overrides",
+    "as_meant",
     "available",
     "forget_local",
     "from_dict",

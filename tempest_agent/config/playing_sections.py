@@ -29,6 +29,11 @@ class GameConfig:
     )
     max_ticks: int = setting(30_000, "A training game is truncated after this many ticks.", low=1)
     input_delay: int = setting(0, "Ticks between an action and its effect.", low=0, high=4)
+    observation: str = setting(
+        "features",
+        "What the student sees: features, or features_plain without the hand-written forecast.",
+        choices=("features", "features_plain"),
+    )
     reward_scale: float = setting(0.01, "Reward per point of score.", low=1e-9)
     death_penalty: float = setting(10.0, "Reward taken off for each life lost.", low=0.0)
     life_loss_terminal: bool = setting(

@@ -21,7 +21,9 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from tempest_agent.envs.features.layout import FEATURES, NUM_FEATURES
+from tempest_agent.config import GameConfig
+from tempest_agent.envs.api.observations import PLAIN
+from tempest_agent.envs.features.layout import FEATURES, NUM_FEATURES, PLAIN_FEATURES
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.messages import printable, shown
 from tempest_agent.errors import UserError, suggestion
@@ -63,9 +65,9 @@ class Episode:
         return len(self.spin)
 
 
-def layout_digest() -> str:
-    """Return a digest of the names and the order of the features."""
-    names = "\n".join(feature.name for feature in FEATURES)
+def layout_digest(count: int = NUM_FEATURES) -> str:
+    """Return a digest of the names and the order of the first ``count`` features."""
+    names = "\n".join(feature.name for feature in FEATURES[:count])
     return hashlib.sha256(names.encode()).hexdigest()[:16]
 
 
@@ -102,13 +104,12 @@ def data_set_exists(dataset_id: str) -> bool:
     return bool(minari.storage.get_dataset_path(dataset_id).exists())
 
 
-def load_demonstrations(dataset_id: str, frame_skip: int, input_delay: int) -> Iterator[Episode]:
+def load_demonstrations(dataset_id: str, game: GameConfig) -> Iterator[Episode]:
     """Return an iterator over the games of a data set.
 
     Args:
         dataset_id: its name.
-        frame_skip: ticks per step, with which the games must have been played.
-        input_delay: ticks of delay, with which they must have been played.
+        game: the settings with which they must have been played.
 
     Raises:
         UserError: minari is missing, there is no such data set, or it does not fit; during
@@ -129,8 +130,8 @@ def load_demonstrations(dataset_id: str, frame_skip: int, input_delay: int) -> I
         data_set = minari.load_dataset(dataset_id)
     except UNREADABLE as error:
         raise _damage(f"the data set {shown(dataset_id)}", error) from error
-    _check(data_set, dataset_id, frame_skip, input_delay)
-    return _episodes(data_set, dataset_id)
+    _check(data_set, dataset_id, game)
+    return _episodes(data_set, dataset_id, _count(game))
 
 
 def _check_metadata(path: Path) -> None:
@@ -182,27 +183,36 @@ def _damage(what: str, error: Exception) -> UserError:
     )
 
 
-def _episodes(data_set: Any, dataset_id: str) -> Iterator[Episode]:
+def _episodes(data_set: Any, dataset_id: str, count: int) -> Iterator[Episode]:
     stored = data_set.iterate_episodes()
     for number in range(int(data_set.total_episodes)):
         try:
-            episode = _episode(next(stored))
+            episode = _episode(next(stored), count)
         except UNREADABLE as error:
             raise _damage(f"game {number} of the data set {shown(dataset_id)}", error) from error
         yield episode
 
 
-def _check(data_set: Any, dataset_id: str, frame_skip: int, input_delay: int) -> None:
-    wanted = spaces.Box(-1.0, 1.0, (NUM_FEATURES,), np.float32)
-    space = data_set.observation_space
-    if space != wanted or data_set.storage.metadata.get(LAYOUT_KEY) != layout_digest():
-        shape = getattr(space, "shape", None)
+def _count(game: GameConfig) -> int:
+    """Return the numbers of an observation of these games."""
+    return PLAIN_FEATURES if game.observation == PLAIN else NUM_FEATURES
+
+
+def _check(data_set: Any, dataset_id: str, game: GameConfig) -> None:
+    count = _count(game)
+    if not _shows(data_set, count):
+        shape = getattr(data_set.observation_space, "shape", None)
+        other = next((one for one in (NUM_FEATURES, PLAIN_FEATURES) if _shows(data_set, one)), None)
+        kind = PLAIN if other == PLAIN_FEATURES else "features"
+        advice = f"set game.observation={kind}, or record" if other else "record"
         raise UserError(
-            f"the observations of {shown(dataset_id)} (shape {shape}) are not this version's "
-            f"{NUM_FEATURES} features: record it again with tempest-agent demonstrate"
+            f"the observations of {shown(dataset_id)} (shape {shape}) are not the {count} features "
+            f"of game.observation={game.observation}: {advice} it again with tempest-agent "
+            "demonstrate"
         )
     options = data_set.env_spec.kwargs if data_set.env_spec is not None else {}
-    for name, here in (("frame_skip", frame_skip), ("input_delay", input_delay)):
+    for name in ("frame_skip", "input_delay"):
+        here = getattr(game, name)
         there = options.get(name)
         if there != here:
             raise UserError(
@@ -211,8 +221,15 @@ def _check(data_set: Any, dataset_id: str, frame_skip: int, input_delay: int) ->
             )
 
 
-def _episode(stored: Any) -> Episode:
-    """Convert a game of Minari's.
+def _shows(data_set: Any, count: int) -> bool:
+    """Return whether its observations are the first ``count`` of this version's features."""
+    wanted = spaces.Box(-1.0, 1.0, (count,), np.float32)
+    digest = data_set.storage.metadata.get(LAYOUT_KEY)
+    return bool(data_set.observation_space == wanted and digest == layout_digest(count))
+
+
+def _episode(stored: Any, count: int) -> Episode:
+    """Convert a game of Minari's, with observations of ``count`` numbers.
 
     Raises:
         ValueError: it was not recorded by ``Recorder``.
@@ -224,7 +241,7 @@ def _episode(stored: Any) -> Episode:
     length = len(buttons)
     shapes = (seen.shape, buttons.shape, spinner.shape, score.shape, deaths.shape)
     after = (length + 1,)
-    if length == 0 or shapes != ((*after, NUM_FEATURES), (length,), (length, 1), after, after):
+    if length == 0 or shapes != ((*after, count), (length,), (length, 1), after, after):
         raise ValueError(f"its columns have shapes {shapes}")
     for name, values, low, high in (
         ("observations", seen, -1, 1),

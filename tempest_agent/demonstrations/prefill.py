@@ -36,7 +36,7 @@ def take_demonstrations(replay: ReplayBuffer, config: Config, replicas: Replicas
         UserError: no such data set, or one that does not fit this run.
     """
     game, most = config.game, int(config.replay.capacity * config.replay.demonstrations_share)
-    episodes = load_demonstrations(config.replay.demonstrations, game.frame_skip, game.input_delay)
+    episodes = load_demonstrations(config.replay.demonstrations, game)
     count = prefill(replay, episodes, game, most, replicas.rank, replicas.size)
     log.info("%d decisions of %s are in the replay", count, config.replay.demonstrations)
 

@@ -58,6 +58,7 @@ class Recorder:
         self.player, self.games, self.dataset_id = player, games, dataset_id
         self.env = gymnasium.make(
             ENV_ID,
+            obs_type="features",
             start_level=games.level,
             bonus_life=games.bonus_life,
             frame_skip=player.frame_skip,

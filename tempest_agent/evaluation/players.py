@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.engine.game_step import RUNNING
-from tempest_agent.envs.features.layout import NUM_FEATURES, ZAP_LEGAL_FEATURE
+from tempest_agent.envs.features.layout import NUM_FEATURES, PLAIN_FEATURES, ZAP_LEGAL_FEATURE
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.machine.memory import RAM_DTYPE
 from tempest_agent.envs.messages import shown
@@ -129,7 +129,8 @@ class NetworkPlayer:
         running = np.flatnonzero(batch.games["status"] == RUNNING)
         spins = np.zeros(batch.num_games, np.int8)
         buttons = np.zeros(batch.num_games, np.uint8)
-        codes = batch.codes[running]
+        # The plain observation is the beginning of the whole one.
+        codes = batch.codes[running, : self._policy.network.layout.num_features]
         spins[running], buttons[running] = self._policy.act(codes, codes[:, ZAP_LEGAL_FEATURE] > 0)
         return spins, buttons
 
@@ -195,10 +196,12 @@ def _checkpoint(path: Path, name: str | None = None) -> PlayerChoice:
         warnings.simplefilter("ignore")  # torch's, on files that are refused with one line
         policy = load_policy(path)
     layout = policy.network.layout
-    if (layout.num_features, layout.counts) != (NUM_FEATURES, SPINNER_MAX):
+    known = (PLAIN_FEATURES, NUM_FEATURES)
+    if layout.num_features not in known or layout.counts != SPINNER_MAX:
         raise UserError(
             f"{path} was trained on {layout.num_features} features of a game and "
-            f"{layout.counts} counts of its knob; Tempest has {NUM_FEATURES} and {SPINNER_MAX}"
+            f"{layout.counts} counts of its knob; Tempest has {PLAIN_FEATURES} or {NUM_FEATURES}, "
+            f"and {SPINNER_MAX}"
         )
     return network_choice(policy, name or str(path))
 

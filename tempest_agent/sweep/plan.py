@@ -21,6 +21,7 @@ from tempest_agent.config import (
     Config,
     ConfigError,
     apply_changes,
+    as_meant,
     forget_local,
     from_dict,
     local_settings,
@@ -224,7 +225,7 @@ def _require_same(out: Path, stored: Mapping[str, Any], plan: Plan) -> None:
     ]
     try:
         # Settings that did not exist then take their defaults.
-        base = from_dict(forget_local(stored["base"]))
+        base = from_dict(as_meant(forget_local(stored["base"])))
     except ConfigError as error:
         raise UserError(f"{out / PLAN_FILE}: {error}; give a new folder with --out") from error
     differences += _differing(base, plan.base.config)

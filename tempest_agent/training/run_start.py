@@ -14,7 +14,7 @@ from typing import Any
 from tempest_agent.actors.remote_games import remote_games
 from tempest_agent.agent.devices import device_here
 from tempest_agent.agent.replicas import Replicas
-from tempest_agent.config import Config, from_dict, read_tree, to_dict, with_local
+from tempest_agent.config import Config, as_meant, from_dict, read_tree, to_dict, with_local
 from tempest_agent.files.atomic_files import publish
 from tempest_agent.runs.directory import (
     claim_run,
@@ -81,7 +81,7 @@ def restart_run(
     Raises:
         UserError: its settings cannot be read, or cannot work here.
     """
-    tree = read_tree(run / CONFIG_FILE)
+    tree = as_meant(read_tree(run / CONFIG_FILE))
     stored = from_dict(tree)
     changed = dataclasses.replace(
         stored.run,

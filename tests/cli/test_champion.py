@@ -13,7 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 from places import ROOT
 
+from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
 from tempest_agent.cli import cli
+from tempest_agent.envs.features.layout import PLAIN_FEATURES
 from tempest_agent.evaluation.players import CHAMPION, PLAYER_NAMES, find_player
 
 SHIPPED = Path(str(resources.files("tempest_agent.checkpoints") / "champion.pt"))
@@ -39,6 +41,12 @@ def test_the_champion_is_played_where_no_run_has_written_anything(name: str, her
     assert figures["checkpoint_sha256"] == hashlib.sha256(SHIPPED.read_bytes()).hexdigest()
     assert figures["checkpoint_step"] == 8_500_096
     assert not list(here.iterdir())
+
+
+def test_the_champion_and_all_that_say_nothing_of_it_see_the_plain_observation() -> None:
+    content = read_checkpoint(SHIPPED)
+    assert content["config"]["game"]["observation"] == "features_plain"
+    assert content["layout"]["num_features"] == PLAIN_FEATURES
 
 
 @pytest.mark.parametrize("absolute", [False, True])

@@ -89,7 +89,7 @@ def test_minari_reads_games_that_the_environment_plays_again(data_sets: Path) ->
 
 
 def test_episodes_come_back_as_codes_and_counts(data_sets: Path) -> None:
-    episodes = list(load_demonstrations(NAME, frame_skip=1, input_delay=0))
+    episodes = list(load_demonstrations(NAME, GameConfig()))
     raw = list(minari.load_dataset(NAME).iterate_episodes())
     for episode, stored in zip(episodes, raw, strict=True):
         np.testing.assert_array_equal(
@@ -181,7 +181,7 @@ def test_a_disk_that_is_nearly_full_keeps_what_there_is(
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(nothing))
     with pytest.raises(UserError, match="too few"):
         record(3, True, SPARE)
-    assert len(list(load_demonstrations("full-v0", 1, 0))) == 3
+    assert len(list(load_demonstrations("full-v0", GameConfig()))) == 3
 
 
 def read_all(folder: Path) -> dict[str, bytes]:
@@ -219,7 +219,7 @@ def test_a_damaged_data_set_is_named(nothing: Path) -> None:
     data.mkdir(parents=True)
     (data / "metadata.json").write_text("{}")
     with pytest.raises(UserError, match=r"'tempest/broken-v0' cannot be read .*--force"):
-        load_demonstrations("tempest/broken-v0", 1, 0)
+        load_demonstrations("tempest/broken-v0", GameConfig())
 
 
 def lose_scores(file: h5py.File) -> None:
@@ -266,7 +266,7 @@ def test_a_damaged_game_is_named(
     (path,) = nothing.rglob("*.hdf5")
     with h5py.File(path, "r+") as file:
         harm(file)
-    games = load_demonstrations(NAME, 1, 0)
+    games = load_demonstrations(NAME, GameConfig())
     assert len(next(games)) > 0
     with pytest.raises(UserError, match=f"game 1 of the data set '{NAME}'.*{words}"):
         next(games)
@@ -279,7 +279,7 @@ def test_a_truncated_file_is_named(folder: Path, nothing: Path, kept: float) -> 
     whole = path.read_bytes()
     path.write_bytes(whole[: int(kept * len(whole)) if kept < 1 else int(kept)])
     with pytest.raises(UserError, match=f"'{NAME}' cannot be read"):
-        list(load_demonstrations(NAME, 1, 0))
+        list(load_demonstrations(NAME, GameConfig()))
 
 
 @pytest.mark.parametrize("name", ["tempest/none-v0", "bad"])
@@ -296,23 +296,25 @@ def test_a_run_whose_demonstrations_are_missing_leaves_no_folder(nothing: Path, 
 
 def test_what_does_not_fit_is_refused(data_sets: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UserError, match=f"did you mean '{NAME}'"):
-        load_demonstrations("tempest/randon-v0", 1, 0)
+        load_demonstrations("tempest/randon-v0", GameConfig())
     with pytest.raises(UserError, match=r"frame_skip=1 and this run has 2.*game\.frame_skip=1"):
-        load_demonstrations(NAME, 2, 0)
+        load_demonstrations(NAME, GameConfig(frame_skip=2))
     with pytest.raises(UserError, match="input_delay"):
-        load_demonstrations(NAME, 1, 1)
+        load_demonstrations(NAME, GameConfig(input_delay=1))
+    with pytest.raises(UserError, match=r"features_plain: set game\.observation=features, or"):
+        load_demonstrations(NAME, GameConfig(observation="features_plain"))
     storage = minari.load_dataset(NAME).storage
     digest = storage.metadata[LAYOUT_KEY]
     storage.update_metadata({LAYOUT_KEY: "of another version"})
     with pytest.raises(UserError, match="record it again"):
-        load_demonstrations(NAME, 1, 0)
+        load_demonstrations(NAME, GameConfig())
     storage.update_metadata({LAYOUT_KEY: digest})
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "h5py", None)
     with pytest.raises(UserError, match=r"tempest-agent\[demonstrations\]"):
-        load_demonstrations(NAME, 1, 0)
+        load_demonstrations(NAME, GameConfig())
 
 
 def made_up(length: int, first: int, died: list[int], terminated: bool) -> Episode:

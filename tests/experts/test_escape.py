@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tempest_agent.envs.forecast.table import HORIZON
 from tempest_agent.envs.machine.compiled import rule
 from tempest_agent.envs.machine.memory import RAM_DTYPE
-from tempest_agent.experts.scripted.decision import HORIZON, LETHAL, PLAN_DTYPE
+from tempest_agent.experts.scripted.decision import LETHAL, PLAN_DTYPE
 from tempest_agent.experts.scripted.escape import choose_lane, spin_towards
 from tempest_agent.experts.scripted.weights import Weights
 

@@ -8,6 +8,8 @@ from arena import ArenaResult, play_games, start_batch, tick_batch
 from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.tick import tick
+from tempest_agent.envs.forecast.dive import CLEAR, START_SPEED, depth_reached
+from tempest_agent.envs.forecast.table import TABLE_DTYPE
 from tempest_agent.envs.machine.compiled import kernel, rule
 from tempest_agent.envs.machine.inputs import set_inputs
 from tempest_agent.envs.machine.memory import RAM_DTYPE, STATE_WARP, as_bytes
@@ -21,8 +23,7 @@ from tempest_agent.experts import (
     Teacher,
     make_teacher,
 )
-from tempest_agent.experts.scripted.decision import PLAN_DTYPE
-from tempest_agent.experts.scripted.dive import CLEAR, START_SPEED, depth_reached
+from tempest_agent.experts.scripted.dive import LONGEST_DIVE
 
 
 def images(games: int = 6, ticks: int = 300, level: int = 20) -> NDArray[np.void]:
@@ -161,8 +162,8 @@ def test_the_weak_players_are_as_weak_as_they_say(name: str, least: int, most: i
 
 
 @rule
-def reach(ram: NDArray[np.void], plan: NDArray[np.void], lane: int, depth: int) -> int:
-    return depth_reached(ram[0], plan[0], lane, depth, START_SPEED)
+def reach(ram: NDArray[np.void], tables: NDArray[np.void], lane: int, place: int) -> int:
+    return depth_reached(ram[0], tables[0], lane, place, 0, LONGEST_DIVE)
 
 
 @pytest.mark.parametrize("level", [9, 13, 20, 40])
@@ -180,7 +181,7 @@ def test_a_dive_ends_as_foreseen(level: int) -> None:
         ram["queue_count"] = 0
         ram["queue_depth"] = 0
         ram["spike_depth"] = tip
-        foreseen = reach(ram, np.zeros(1, PLAN_DTYPE), 5, int(ram["player_depth"][0]) * 256)
+        foreseen = reach(ram, np.zeros(1, TABLE_DTYPE), 5, 0x58)
         while ram["game_state"][0] == STATE_WARP and ram["player_lane_ccw"][0] < 0x80:
             deepest = int(ram["player_depth"][0])
             roll(ram, source, np.array([[0, 1]], np.int16))

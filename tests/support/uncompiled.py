@@ -93,12 +93,13 @@ def main() -> int:
     from tempest_agent.envs.arcade.playable import misfit
     from tempest_agent.envs.arcade.tick import tick
     from tempest_agent.envs.engine.state_check import STATE_SIZE
-    from tempest_agent.envs.features.layout import MAX_INPUT_DELAY, NUM_FEATURES
+    from tempest_agent.envs.features.layout import NUM_FEATURES
     from tempest_agent.envs.features.observe import write_features
+    from tempest_agent.envs.forecast.table import TABLE_DTYPE
     from tempest_agent.envs.game_state.controls import needs_no_input
     from tempest_agent.envs.game_state.death_cause import death_cause
     from tempest_agent.envs.machine import memory as m
-    from tempest_agent.envs.machine.inputs import set_inputs
+    from tempest_agent.envs.machine.inputs import MAX_INPUT_DELAY, set_inputs
     from tempest_agent.experts import Budget, Weights
     from tempest_agent.experts.planner.planner import HELD_DTYPE, plan_batch
     from tempest_agent.experts.scripted.decision import PLAN_DTYPE
@@ -118,6 +119,7 @@ def main() -> int:
                 Cells(np.zeros(MAX_INPUT_DELAY, np.int8)),
                 Cells(np.zeros(MAX_INPUT_DELAY, np.uint8)),
                 MAX_INPUT_DELAY,
+                Record(np.zeros(1, TABLE_DTYPE)[0]),
                 Cells(np.zeros(NUM_FEATURES, np.int8)),
             )
             death_cause(ram)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tempest_agent.config import ConfigError, forget_local, from_dict
+from tempest_agent.config import ConfigError, as_meant, forget_local, from_dict
 from tempest_agent.envs.messages import shown
 from tempest_agent.errors import one_line
 
@@ -29,7 +29,7 @@ RUN = (*PLAYER, "vector_steps", "owed", "teacher_score", "schedules", "random")
 def check_content(content: dict[str, Any]) -> None:
     """Check every known entry of a checkpoint.
 
-    Local settings are None in ``content["config"]`` afterwards.
+    Afterwards ``content["config"]`` has None for local settings, and those that are newer than it.
 
     Raises:
         MisfitError: an entry of wrong type, shape or range.
@@ -38,7 +38,7 @@ def check_content(content: dict[str, Any]) -> None:
     if "config" not in content or "layout" not in content:
         return  # Unusable, which ``require_entries`` reports.
     require_table("config", content["config"])
-    content["config"] = forget_local(content["config"])
+    content["config"] = as_meant(forget_local(content["config"]))
     try:
         config = from_dict(content["config"])
     except ConfigError as error:

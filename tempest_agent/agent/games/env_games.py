@@ -24,7 +24,7 @@ from tempest_agent.errors import UserError, brief, one_line
 from .action_forms import FINE, form_of
 from .interface import Step
 from .spaces import action_space, observation_space
-from .tempest_games import TEMPEST_LAYOUT
+from .tempest_games import PLAIN_LAYOUT, TEMPEST_LAYOUT
 
 _COLLECTORS = ("stable_baselines3.", "gymnasium.vector.")
 """Modules that put together what single environments give."""
@@ -41,10 +41,11 @@ def layout_of(observation: spaces.Space[Any], action: spaces.Space[Any]) -> Layo
             f"HybridDQN needs a Box of numbers to observe, not {brief(observation)}; wrap the "
             "environment in gymnasium.wrappers.FlattenObservation"
         )
-    if observation == observation_space(TEMPEST_LAYOUT) and (
-        action in (action_space(), HybridActions().space)
-    ):
-        return TEMPEST_LAYOUT
+    for layout in (TEMPEST_LAYOUT, PLAIN_LAYOUT):
+        if observation == observation_space(layout) and (
+            action in (action_space(), HybridActions().space)
+        ):
+            return layout
     if action == action_space():
         raise UserError(
             f"three numbers as an action, {brief(action)}, are understood only for Tempest's "

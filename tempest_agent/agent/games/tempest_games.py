@@ -12,11 +12,15 @@ from tempest_agent.agent.games.mame_backend import machine_of
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import Config, GameConfig
 from tempest_agent.envs.api.backend import make_batch
+from tempest_agent.envs.api.observations import PLAIN
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.features.layout import (
     EXISTS,
+    FORECAST_FEATURES,
     LANE_FEATURES,
     NUM_FEATURES,
+    PENDING_SPIN_FEATURE,
+    PLAIN_FEATURES,
     POSITION_FEATURE,
     ZAP_LEGAL_FEATURE,
 )
@@ -31,7 +35,21 @@ from .interface import Step
 NO_TEACHER = "none"
 """In place of a teacher's name."""
 
-TEMPEST_LAYOUT = Layout(NUM_FEATURES, LANE_FEATURES, EXISTS, POSITION_FEATURE)
+TEMPEST_LAYOUT = Layout(
+    NUM_FEATURES,
+    LANE_FEATURES,
+    EXISTS,
+    POSITION_FEATURE,
+    forecast_features=FORECAST_FEATURES,
+    pending_spin=PENDING_SPIN_FEATURE,
+)
+PLAIN_LAYOUT = Layout(PLAIN_FEATURES, LANE_FEATURES, EXISTS, POSITION_FEATURE)
+"""Without the forecast."""
+
+
+def tempest_layout(game: GameConfig) -> Layout:
+    """The layout of the games that ``game`` describes."""
+    return PLAIN_LAYOUT if game.observation == PLAIN else TEMPEST_LAYOUT
 
 
 def game_settings(game: GameConfig) -> GameSettings:
@@ -56,15 +74,20 @@ class TempestGames:
         seed: of all their random streams, or one for each.
     """
 
-    layout = TEMPEST_LAYOUT
-
     def __init__(
         self, num_games: int, game: GameConfig, seed: int | Sequence[np.random.SeedSequence]
     ) -> None:
         self.num_games = num_games
         self.game = game
         self._seed = seed
-        self._batch = make_batch(num_games, game_settings(game), machine_of(game), autoreset=True)
+        self.layout = tempest_layout(game)
+        self._batch = make_batch(
+            num_games,
+            game_settings(game),
+            machine_of(game),
+            autoreset=True,
+            plain=self.layout == PLAIN_LAYOUT,
+        )
 
     def reset(self) -> None:
         """Begin all games with the streams of the seed."""

@@ -103,9 +103,10 @@ class DeterministicLanes:
 
     def summary(self, lanes: Floats, observation: Floats) -> Floats:
         """Return the encoding ``(N, H)`` of lanes ``(N, 16, W)`` and the globals."""
-        inside = LANES * self._layout.lane_features
+        layout = self._layout
+        others = observation[:, LANES * layout.lane_features : layout.forecast_start]
         flat = lanes.reshape(len(observation), -1)
-        return self._dense(np.concatenate((flat, observation[:, inside:]), axis=1))
+        return self._dense(np.concatenate((flat, others), axis=1))
 
     def lanes(self, observation: Floats, layers: int) -> Floats:
         """Return each lane's encoding ``(N, 16, W)`` after the first ``layers`` convolutions."""
@@ -113,6 +114,9 @@ class DeterministicLanes:
         inside = LANES * layout.lane_features
         lanes = observation[:, :inside].reshape(rows, LANES, layout.lane_features)
         exists = (lanes[:, :, layout.lane_exists] > 0).astype(np.float32)[:, :, None]
+        if layout.forecast_features:
+            tail = observation[:, layout.forecast_start :]
+            lanes = np.concatenate((lanes, tail.reshape(rows, LANES, -1)), axis=2)
         lanes = lanes * exists
         for mix in self._mixes[:layers]:
             around = np.empty((rows * LANES, 3 * lanes.shape[2]), np.float32)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
+from tempest_agent.agent.games.tempest_games import tempest_layout
 from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.config import Config
 from tempest_agent.envs.engine.saved_states import SAVED_SIZE
-from tempest_agent.envs.features.layout import NUM_FEATURES
 from tempest_agent.envs.free_memory import too_large
 from tempest_agent.envs.machine.inputs import BUTTON_PAIRS
 from tempest_agent.envs.messages import shown
@@ -25,12 +25,13 @@ def needed_memory(config: Config) -> dict[str, int]:
     """Return the bytes that a run needs at least, by the setting to lower."""
     replay, run = config.replay, config.run
     plans = config.teacher.labels == "plans"
-    row_bytes = ReplayBuffer.bytes_per_row(NUM_FEATURES, replay.prioritised, plans)
+    features = tempest_layout(config.game).num_features
+    row_bytes = ReplayBuffer.bytes_per_row(features, replay.prioritised, plans)
     return {
         f"replay.capacity={replay.capacity}": replay.capacity * row_bytes,
-        **_network_memory(config, NUM_FEATURES, BUTTON_PAIRS),
+        **_network_memory(config, features, BUTTON_PAIRS),
         # Autoreset keeps the end of each game's last episode as well.
-        f"run.num_envs={run.num_envs}": 2 * run.num_envs * (SAVED_SIZE + NUM_FEATURES),
+        f"run.num_envs={run.num_envs}": 2 * run.num_envs * (SAVED_SIZE + features),
         f"teacher.score_games={config.teacher.score_games}": (
             config.teacher.score_games * SAVED_SIZE if config.teacher.score == 0 else 0
         ),

@@ -59,7 +59,8 @@ class LanesEncoder(nn.Module):
         if layout.lane_features < 1:
             raise ValueError("the lanes encoder needs a layout with lane features")
         self.layout = layout
-        self.first = LaneConvolution(layout.lane_features, lane_width, layer_norm)
+        inputs = layout.lane_features + layout.forecast_features
+        self.first = LaneConvolution(inputs, lane_width, layer_norm)
         self.second = LaneConvolution(lane_width, lane_width, layer_norm)
         flat = LANES * lane_width + layout.global_features
         self.dense = MlpEncoder(flat, (width,), layer_norm)
@@ -70,6 +71,10 @@ class LanesEncoder(nn.Module):
         block = self.layout.lane_features
         lanes = observation[:, : LANES * block].reshape(-1, LANES, block)
         exists = (lanes[..., self.layout.lane_exists] > 0).unsqueeze(-1).to(lanes.dtype)
+        if self.layout.forecast_features:
+            tail = observation[:, self.layout.forecast_start :]
+            tail = tail.reshape(-1, LANES, self.layout.forecast_features)
+            lanes = torch.cat((lanes, tail), dim=2)
         mixed: Tensor = self.second(self.first(lanes * exists, exists), exists)
         return mixed
 
@@ -78,7 +83,8 @@ class LanesEncoder(nn.Module):
 
     def summary(self, hidden: Tensor, observation: Tensor) -> Tensor:
         """Return the encoding ``(B, H)`` of lanes ``hidden`` and the observation's globals."""
-        others = observation[:, LANES * self.layout.lane_features :]
+        layout = self.layout
+        others = observation[:, LANES * layout.lane_features : layout.forecast_start]
         flat = torch.cat((hidden.flatten(1), others.to(hidden.dtype)), dim=1)
         encoded: Tensor = self.dense(flat)
         return encoded

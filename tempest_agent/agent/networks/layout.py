@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tempest_agent.envs.features.layout import MAX_INPUT_DELAY
-from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, SPINNER_MAX
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, MAX_INPUT_DELAY, SPINNER_MAX
 from tempest_agent.envs.machine.memory import LANES
 
 
@@ -13,8 +12,8 @@ from tempest_agent.envs.machine.memory import LANES
 class Layout:
     """The form of observations and actions.
 
-    The arcade's observation is flat: 16 equal lane blocks, then globals.  ``lane_exists`` is the
-    index, inside a lane's block, of the feature above 0 on real lanes.
+    The arcade's observation is flat: 16 equal lane blocks, then globals, then 16 more blocks.
+    ``lane_exists`` is the index, inside a lane's first block, of the feature above 0 on real lanes.
     """
 
     num_features: int
@@ -22,12 +21,6 @@ class Layout:
     lane_exists: int = 0
     lane_position: int = -1
     """Index of the feature that holds the player's position within its lane; -1 without one."""
-    forecast_features: int = 0
-    """Numbers of each lane in the tail after the globals, lane by lane; the first 16 of a lane say
-    whether it is deadly in each of the ticks 0 to 15.  0 without a danger table."""
-    pending_spin: int = -1
-    """Index of the knob counts of the first input under way, as a share of 31; those of the three
-    after it follow every four numbers.  -1 where no input is under way."""
     num_pairs: int = BUTTON_PAIRS
     """Values of the discrete action."""
     counts: int = SPINNER_MAX
@@ -37,10 +30,21 @@ class Layout:
     largest of its type."""
     fire_and_zap: bool = True
     """Whether the discrete action is fire + 2 * zap, with a zap that may be illegal."""
+    forecast_features: int = 0
+    """Numbers of each lane in the tail after the globals; the first 16 are the deadly bits of ticks
+    0 to 15."""
+    pending_spin: int = -1
+    """Index of the knob counts of the first input under way, as a share of 31; those of the three
+    after it follow every four numbers.  -1 where no input is under way."""
 
     @property
     def global_features(self) -> int:
-        return self.num_features - LANES * self.lane_features
+        return self.forecast_start - LANES * self.lane_features
+
+    @property
+    def forecast_start(self) -> int:
+        """Index of the tail's first number."""
+        return self.num_features - LANES * self.forecast_features
 
     @property
     def pending_spins(self) -> range:

@@ -425,6 +425,16 @@ def test_a_run_of_a_gpu_goes_on_without_one(
         resumed(path, device="cuda")
 
 
+def test_a_run_of_before_there_was_a_choice_goes_on_with_the_plain_observation(
+    tmp_path: Path,
+) -> None:
+    path = Path(fresh(small("run.steps=400"), tmp_path).run()["checkpoint"])
+    content = torch.load(path, weights_only=True)
+    del content["config"]["game"]["observation"], content["layout"]["forecast_features"]
+    torch.save(content, path)
+    assert resumed(path, steps=800).config.game.observation == "features_plain"
+
+
 def test_a_replay_of_another_checkpoint_is_not_taken(tmp_path: Path) -> None:
     np.savez(tmp_path / "replay.npz", stamp=np.array("one"), codes=np.zeros(3))
     assert read_replay(tmp_path / "replay.npz", "two", {"codes": 24}) is None

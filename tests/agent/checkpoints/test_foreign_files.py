@@ -37,7 +37,7 @@ from tempest_agent.agent.checkpoints.policy import load_policy
 from tempest_agent.agent.checkpoints.schema_checks import MisfitError
 from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
 from tempest_agent.cli import cli
-from tempest_agent.config import load_config
+from tempest_agent.config import GameConfig, load_config
 from tempest_agent.demonstrations.dataset import load_demonstrations
 from tempest_agent.demonstrations.recorder import Recorder
 from tempest_agent.envs.archives import ArchiveError, read_arrays
@@ -471,7 +471,7 @@ def data_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_data_set_makes_no_environment(data_set: Path, tmp_path: Path) -> None:
     """Minari makes the one that the metadata name, any program, where spaces are missing."""
-    [episode] = load_demonstrations("foreign-v0", 1, 0)
+    [episode] = load_demonstrations("foreign-v0", GameConfig())
     assert len(episode) > 0
     file = data_set / "metadata.json"
     metadata = json.loads(file.read_text())
@@ -481,7 +481,7 @@ def test_a_data_set_makes_no_environment(data_set: Path, tmp_path: Path) -> None
         wrong = {key: value for key, value in metadata.items() if key not in missing}
         file.write_text(json.dumps({**wrong, "env_spec": json.dumps(spec)}))
         with pytest.raises(UserError, match=r"foreign-v0.* cannot be read"):
-            load_demonstrations("foreign-v0", 1, 0)
+            load_demonstrations("foreign-v0", GameConfig())
     assert not (tmp_path / "executed").exists()
     assert minari.__version__
     giant = {"type": "Box", "dtype": "float32", "shape": [10**12], "low": -1.0, "high": 1.0}
@@ -495,7 +495,7 @@ def test_a_data_set_makes_no_environment(data_set: Path, tmp_path: Path) -> None
     ):
         file.write_text(json.dumps(wrong))
         with pytest.raises(UserError, match="foreign-v0"):
-            load_demonstrations("foreign-v0", 1, 0)
+            load_demonstrations("foreign-v0", GameConfig())
 
 
 def test_a_data_set_reads_no_other_file_and_unpacks_no_more_than_it_holds(data_set: Path) -> None:
@@ -518,8 +518,8 @@ def test_a_data_set_reads_no_other_file_and_unpacks_no_more_than_it_holds(data_s
             del file["episode_0"]["rewards"]
             spoil(file)
         with pytest.raises(UserError, match=name):
-            load_demonstrations("foreign-v0", 1, 0)
+            load_demonstrations("foreign-v0", GameConfig())
     path.write_bytes(whole)
-    assert len(list(load_demonstrations("foreign-v0", 1, 0))) == 1
+    assert len(list(load_demonstrations("foreign-v0", GameConfig()))) == 1
     with pytest.raises(DamagedCheckpointError):
         read_checkpoint(path)

@@ -29,7 +29,8 @@ from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.config import LearnerConfig, NetworkConfig
 from tempest_agent.envs.machine.memory import LANES
 
-FLAT, RING = Layout(100), Layout(LANES * 5 + 20, lane_features=5)
+FLAT = Layout(100)
+RING = Layout(LANES * 5 + 20 + LANES * 3, lane_features=5, forecast_features=3)
 
 
 def sparse_codes(rows: int, features: int, seed: int = 0) -> np.ndarray:

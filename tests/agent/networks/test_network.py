@@ -22,7 +22,8 @@ from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.config import LearnerConfig, NetworkConfig, load_config
 from tempest_agent.envs.machine.memory import LANES
 
-LANES_LAYOUT = Layout(LANES * 4 + 3, lane_features=4, lane_exists=0)
+TAIL = LANES * 2
+LANES_LAYOUT = Layout(LANES * 4 + 3 + TAIL, lane_features=4, forecast_features=2)
 
 
 def lanes_observation(rows: int = 5) -> torch.Tensor:
@@ -41,19 +42,24 @@ def test_the_lane_encoder_turns_with_the_well(turn: int, layer_norm: bool) -> No
     turned = observation.clone()
     lanes = observation[:, : LANES * 4].view(-1, LANES, 4)
     turned[:, : LANES * 4] = lanes.roll(turn, dims=1).flatten(1)
+    turned[:, -TAIL:] = observation[:, -TAIL:].view(-1, LANES, 2).roll(turn, dims=1).flatten(1)
     with torch.no_grad():
         torch.testing.assert_close(encoder.lanes(turned), encoder.lanes(observation).roll(turn, 1))
         assert not torch.allclose(encoder(turned), encoder(observation))
 
 
-def test_a_lane_sees_two_neighbours_and_nothing_passes_a_missing_lane() -> None:
+@pytest.mark.parametrize("of_tail", [True, False])
+def test_a_lane_sees_two_neighbours_and_nothing_passes_a_missing_lane(of_tail: bool) -> None:
     encoder = LanesEncoder(LANES_LAYOUT, lane_width=6, width=8)
     observation = lanes_observation(1)
     lanes = observation[:, : LANES * 4].view(1, LANES, 4)
     lanes[..., 0] = 1.0
     lanes[0, 10, 0] = 0.0
     other = observation.clone()
-    other[:, : LANES * 4].view(1, LANES, 4)[0, 9, 1:] += 1.0
+    if of_tail:
+        other[:, -TAIL:].view(1, LANES, 2)[0, 9] += 1.0
+    else:
+        other[:, : LANES * 4].view(1, LANES, 4)[0, 9, 1:] += 1.0
     with torch.no_grad():
         changed = (encoder.lanes(other) != encoder.lanes(observation)).any(dim=2)[0]
     assert np.flatnonzero(changed.numpy()).tolist() == [7, 8, 9]
@@ -67,7 +73,7 @@ def test_size_of_a_network_by_hand() -> None:
     # The spinner head is a pass of its own.
     assert size.flops == 2 * (10 * 8 + 8 * 5 + 5 * 13)
     assert str(size).startswith(f"{size.parameters} parameters, {size.flops} FLOPs")
-    assert size_of(QNetwork(LANES_LAYOUT, NetworkConfig(encoder="lanes")), 67).flops > 10_000
+    assert size_of(QNetwork(LANES_LAYOUT, NetworkConfig(encoder="lanes")), 99).flops > 10_000
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ from tempest_agent.envs.mame.mame_options import MameOptions
         ({"levels": 4}, "did you mean"),
         ({"foo": 1}, "it has obs_type, action_type"),
         ({"difficulty": 7}, "easy"),
-        ({"obs_type": "zzz"}, "one of features, ram, rgb, grayscale"),
+        ({"obs_type": "zzz"}, "one of features, features_plain, ram, rgb, grayscale"),
     ],
 )
 def test_a_wrong_option_is_named_in_one_line(options: dict[str, Any], words: str) -> None:

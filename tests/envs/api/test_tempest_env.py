@@ -20,7 +20,7 @@ from gymnasium.utils.env_checker import check_env
 import tempest_agent
 from tempest_agent.envs.api.tempest_env import TempestEnv
 from tempest_agent.envs.api.vector_env import TempestVectorEnv
-from tempest_agent.envs.features.layout import NUM_FEATURES, describe
+from tempest_agent.envs.features.layout import NUM_FEATURES, PLAIN_FEATURES, describe
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.envs.machine.memory import RAM_SIZE
 
@@ -46,7 +46,7 @@ def play(env: Any, steps: int, seed: int = 0) -> list[tuple[bytes, float, bool, 
 
 
 @pytest.mark.parametrize("action_type", ["hybrid", "box", "discrete"])
-@pytest.mark.parametrize("obs_type", ["features", "ram", "rgb", "grayscale"])
+@pytest.mark.parametrize("obs_type", ["features", "features_plain", "ram", "rgb", "grayscale"])
 def test_gymnasium_finds_nothing_to_complain_about(action_type: str, obs_type: str) -> None:
     env = make(action_type=action_type, obs_type=obs_type)
     with warnings.catch_warnings():
@@ -69,6 +69,7 @@ def test_importing_registers_and_loads_neither_torch_nor_numba() -> None:
     ("obs_type", "shape", "dtype"),
     [
         ("features", (NUM_FEATURES,), np.float32),
+        ("features_plain", (PLAIN_FEATURES,), np.float32),
         ("ram", (RAM_SIZE,), np.uint8),
         ("rgb", (112, 84, 3), np.uint8),
         ("grayscale", (112, 84), np.uint8),

@@ -41,7 +41,7 @@ def assert_same(left: Any, right: Any, where: str = "") -> None:
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 @pytest.mark.parametrize(
     ("action_type", "obs_type"),
-    [("hybrid", "features"), ("box", "ram"), ("discrete", "features")],
+    [("hybrid", "features"), ("box", "ram"), ("discrete", "features_plain")],
 )
 def test_equals_gymnasiums_own_vector_form(
     action_type: str, mode: AutoresetMode, obs_type: str

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from places import DATA, ROOT
+from places import ROOT
+from stored_images import recorded_images
 
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.engine.settings import GameSettings
@@ -18,18 +19,9 @@ from tempest_agent.envs.features.layout import FEATURES, LANE_FEATURES, NUM_FEAT
 from tempest_agent.envs.features.observe import observe
 from tempest_agent.envs.machine.memory import RAM_DTYPE, RAM_SIZE, from_bytes
 
-IMAGES = DATA / "feature_images.npz"
 KINDS = ["flipper", "pulsar", "tanker", "spiker", "fuseball"]
 PROGRAMS = {7: "straight", 11: "step8_flip", 25: "spiral", 36: "spiral_alternate",
             83: "spike_rider", 135: "avoider"}  # fmt: skip
-
-
-def recorded_images() -> np.ndarray:
-    """Images of the real machine, from play, dives and everything between, on many levels."""
-    stored = np.load(IMAGES)["ram"]
-    images = np.zeros((len(stored), RAM_SIZE), np.uint8)
-    images[:, : stored.shape[1]] = stored
-    return from_bytes(images)
 
 
 def near(depth: int) -> int:
@@ -409,9 +401,10 @@ class Reference:
 
 
 def assert_equal_to_reference(ram: np.ndarray) -> None:
+    plain = FEATURES[: layout.PLAIN_FEATURES]
     for image, codes in zip(ram, observe(ram), strict=True):
         expected = Reference(image).codes
-        got = {feature.name: int(codes[feature.index]) for feature in FEATURES}
+        got = {feature.name: int(codes[feature.index]) for feature in plain}
         wrong = {
             name: (expected.get(name, 0), code)
             for name, code in got.items()
@@ -442,7 +435,12 @@ def test_recorded_images_use_nearly_every_feature() -> None:
     used = (observe(recorded_images()) != 0).any(0)
     lanes = used[: layout.GLOBALS_START].reshape(16, LANE_FEATURES).any(0)
     assert lanes.all()
-    silent = [f.name for f in FEATURES[layout.GLOBALS_START :] if not used[f.index]]
+    ahead = used[layout.FORECAST_START :].reshape(16, layout.FORECAST_FEATURES).any(0)
+    # No pulsar of these images moves down.
+    assert np.flatnonzero(~ahead).tolist() == [layout.PULSAR_DOWN]
+    silent = [
+        f.name for f in FEATURES[layout.GLOBALS_START : layout.FORECAST_START] if not used[f.index]
+    ]
     assert [name for name in silent if not name.startswith(("pending", "input_delay"))] == []
 
 
@@ -502,7 +500,8 @@ def test_floats_are_codes_over_127_exactly_and_come_back() -> None:
 def test_the_table_is_complete_and_names_are_unique() -> None:
     assert [feature.index for feature in FEATURES] == list(range(NUM_FEATURES))
     assert len({feature.name for feature in FEATURES}) == NUM_FEATURES
-    assert layout.GLOBALS_START + layout.GLOBAL_FEATURES == NUM_FEATURES
+    assert layout.GLOBALS_START + layout.GLOBAL_FEATURES == layout.PLAIN_FEATURES
+    assert layout.PLAIN_FEATURES + 16 * layout.FORECAST_FEATURES == NUM_FEATURES
 
 
 @pytest.mark.parametrize(
@@ -516,6 +515,17 @@ def test_indices_agree_with_the_table(index: int, name: str) -> None:
     assert layout.FEATURES[index].name == f"lane+0.{name}"
 
 
+@pytest.mark.parametrize(
+    ("index", "name"),
+    [(0, "deadly_0"), (15, "deadly_15"), (layout.ROLL_UP_CLIMBS, "roll_up_climbs"),
+     (layout.ROLL_DOWN_CLIMBS, "roll_down_climbs"), (layout.PULSAR_DOWN, "pulsar_down"),
+     (layout.FLIP_TICKS, "next_flip"), (layout.FLIP_SIDE, "next_flip_side"),
+     (layout.FLIPS_LEFT, "flips_left")],
+)  # fmt: skip
+def test_indices_of_the_forecast_agree_with_the_table(index: int, name: str) -> None:
+    assert layout.FEATURES[layout.FORECAST_START + index].name == f"lane+0.{name}"
+
+
 def test_the_page_of_the_documentation_is_current() -> None:
     page = ROOT / "docs" / "features.md"
     assert page.read_text() == layout.markdown(), (
@@ -526,6 +536,8 @@ def test_the_page_of_the_documentation_is_current() -> None:
 def test_describe_tells_codes_and_floats_alike_and_refuses_a_batch() -> None:
     codes = observe(recorded_images()[:2])
     assert describe(codes[0]) == describe(as_floats(codes[0]))
+    plain = describe(codes[0, : layout.PLAIN_FEATURES])
+    assert plain.items() < describe(codes[0]).items()
     with pytest.raises(ValueError, match="not a batch"):
         describe(codes)
 

@@ -6,11 +6,20 @@ from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import ENEMY_SLOTS, KIND_CCW, QUEUE_SLOTS, Ram
 from tempest_agent.envs.machine.programs import P_PULSAR, P_STEP8_FLIP, P_STRAIGHT
 
+from .table import AHEAD
+
 # Addresses in ``enemy_script_pc`` between two ticks: the step after the HALT that ended the last.
 STRAIGHT, STRAIGHT_END = P_STRAIGHT, P_STEP8_FLIP
 STEP8_MOVING, STEP8_FLIPPING = 0x0F, 0x13
 RIM_WAITING = 0x46
 PULSAR_STARTS, PULSAR_MOVED, PULSAR_LINGERS = P_PULSAR, 0x76, 0x7D
+
+
+@rule
+def stays_below(ram: Ram, slot: int, speed: int, limit: int) -> bool:
+    """Return whether the climbing enemy is not foreseen to come nearer than ``limit``, 8.8."""
+    depth = int64(ram.enemy_depth[slot]) * 256 + int64(ram.enemy_depth_frac[slot])
+    return depth - limit >= AHEAD * speed
 
 
 @rule

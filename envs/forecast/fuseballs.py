@@ -16,23 +16,24 @@ from tempest_agent.envs.machine.memory import (
     Ram,
 )
 
-from .decision import HORIZON, LETHAL, mark_span
 from .enemy_programs import queue_may_be_empty
+from .table import AHEAD, mark, span
 
 
 @rule
-def mark_spoke(danger: Any, tick: int, spoke: int) -> None:
+def mark_spoke(deadly: Any, tick: int, spoke: int) -> None:
     """Mark both lanes beside ``spoke`` from ``tick`` on.
 
     A fuseball that reaches the rim, or ends a roll there, starts the next roll in the same tick
     and kills in the lane it then crosses: the player's side if it hunts, either one if not.
     """
-    mark_span(danger, tick, HORIZON, spoke, LETHAL)
-    mark_span(danger, tick, HORIZON, spoke - 1, LETHAL)
+    ticks = span(tick, AHEAD)
+    mark(deadly, ticks, spoke)
+    mark(deadly, ticks, spoke - 1)
 
 
 @rule
-def forecast_fuseball(ram: Ram, slot: int, danger: Any) -> None:
+def forecast_fuseball(ram: Ram, slot: int, deadly: Any) -> None:
     """Mark the lanes that a fuseball makes deadly, rolls and arrivals included."""
     spoke = int64(ram.enemy_lane[slot]) & 15
     down = (int64(ram.enemy_flags[slot]) & FLAG_MOVING_DOWN) != 0
@@ -43,9 +44,9 @@ def forecast_fuseball(ram: Ram, slot: int, danger: Any) -> None:
         if not int64(ram.enemy_kind[slot]) & KIND_CCW:
             spoke = (spoke + 1) & 15
         if ram.enemy_depth[slot] == RIM_DEPTH:
-            mark_span(danger, 0, start, lane, LETHAL)
+            mark(deadly, span(0, start), lane)
             if down or queue_may_be_empty(ram, start):
-                mark_spoke(danger, start, spoke)
+                mark_spoke(deadly, start, spoke)
             return
         down = not down
     if down:
@@ -54,4 +55,4 @@ def forecast_fuseball(ram: Ram, slot: int, danger: Any) -> None:
     tick = start + arrival
     if ram.cur_wave < EARLY_LEVELS and not queue_may_be_empty(ram, tick):
         return
-    mark_spoke(danger, tick, spoke)
+    mark_spoke(deadly, tick, spoke)

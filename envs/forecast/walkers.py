@@ -14,7 +14,6 @@ from tempest_agent.envs.game_state.motion import (
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.memory import KIND_CCW, KIND_FLIPPING, RIM_DEPTH, Ram
 
-from .decision import HORIZON, LETHAL, mark_span
 from .enemy_programs import (
     RIM_WAITING,
     STEP8_FLIPPING,
@@ -23,14 +22,16 @@ from .enemy_programs import (
     STRAIGHT_END,
     flip_landing,
     next_direction,
+    stays_below,
 )
+from .table import AHEAD, Table, mark, span
 
 GRAB_TICKS = 4
 """A walker tests for a grab in the tick in which it lands and in the three that follow."""
 
 
 @rule
-def forecast_walker(ram: Ram, slot: int, danger: Any) -> None:
+def forecast_walker(ram: Ram, slot: int, deadly: Any) -> None:
     """Mark the grabs of a rim walker: it keeps its direction and is never aimed again."""
     open_well = ram.well_open != 0
     steps = max(int64(ram.rim_flip_steps), 1)
@@ -47,8 +48,8 @@ def forecast_walker(ram: Ram, slot: int, danger: Any) -> None:
         if ram.enemy_script_pc[slot] == RIM_WAITING:
             waiting = int64(ram.enemy_loop[slot])
         last = waiting - 1
-    while tick < HORIZON:
-        mark_span(danger, tick, last, lane, LETHAL)
+    while tick < AHEAD:
+        mark(deadly, span(tick, last), lane)
         ccw = next_direction(open_well, lane, ccw)
         pivot = (lane + 1) & 15 if ccw else lane
         tick = last + (flip_length(ram, pivot) + steps - 1) // steps
@@ -61,23 +62,25 @@ def straight_ticks(ram: Ram, slot: int) -> int:
     """Return for how many ticks a climbing enemy is sure to stay in its lane."""
     address = int64(ram.enemy_script_pc[slot])
     if STRAIGHT <= address < STRAIGHT_END:
-        return HORIZON
+        return AHEAD
     if address == STEP8_MOVING:
         return int64(ram.enemy_loop[slot]) - 1
     return 0
 
 
 @rule
-def forecast_arrival(ram: Ram, slot: int, cost: float, danger: Any) -> None:
+def forecast_arrival(ram: Ram, slot: int, table: Table) -> None:
     """Mark the lane in which a climbing enemy reaches the rim and grabs.
 
-    Certain for enemies that climb straight and for flips that end at the rim; a possibility of
-    ``cost`` for those that may flip before.
+    Certain for enemies that climb straight and for flips that end at the rim; a possibility for
+    those that may flip before.
     """
     kind = int64(ram.enemy_kind[slot])
-    arrival = ticks_to_depth(ram, slot, kind_speed(ram, kind_of(ram, slot)), (RIM_DEPTH + 1) * 256)
-    if arrival >= HORIZON:
+    speed = kind_speed(ram, kind_of(ram, slot))
+    limit = (RIM_DEPTH + 1) * 256
+    if stays_below(ram, slot, speed, limit):
         return
+    arrival = ticks_to_depth(ram, slot, speed, limit)
     if kind & KIND_FLIPPING:
         landing = flip_steps_left(ram, slot) - 1
         lane = flip_landing(ram, slot)
@@ -93,5 +96,8 @@ def forecast_arrival(ram: Ram, slot: int, cost: float, danger: Any) -> None:
     else:
         certain = arrival < straight_ticks(ram, slot)
         lane = int64(ram.enemy_lane[slot]) & 15
-    price = LETHAL if certain else cost
-    mark_span(danger, arrival, arrival + GRAB_TICKS, lane, price)
+    ticks = span(arrival, arrival + GRAB_TICKS)
+    if certain:
+        mark(table.deadly, ticks, lane)
+    else:
+        mark(table.possible, ticks, lane)

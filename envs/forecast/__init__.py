@@ -1,0 +1,1 @@
+"""Which lanes kill in the next ticks, by kinematics alone."""
