@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import LARGEST
-from tempest_agent.envs.features.layout import MAX_INPUT_DELAY
+from tempest_agent.envs.machine.inputs import MAX_INPUT_DELAY
 from tempest_agent.envs.machine.memory import RAM_SIZE
 from tempest_agent.stability.symptoms import SYMPTOMS
 

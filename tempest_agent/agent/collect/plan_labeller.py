@@ -20,7 +20,7 @@ from tempest_agent.agent.games.interface import Games
 from tempest_agent.agent.games.tempest_games import TempestGames
 from tempest_agent.agent.replay.plans import LateLabels, merge_plans
 from tempest_agent.config import Config
-from tempest_agent.envs.features.layout import MAX_INPUT_DELAY
+from tempest_agent.envs.machine.inputs import MAX_INPUT_DELAY
 from tempest_agent.envs.machine.memory import RAM_DTYPE, as_bytes, from_bytes
 from tempest_agent.errors import UserError
 from tempest_agent.experts import Planner
