@@ -105,6 +105,7 @@ FEATURES: tuple[Feature, ...] = (
 
 _INDEX = {feature.name: feature.index for feature in FEATURES}
 POSITION_FEATURE, ZAP_LEGAL_FEATURE = _INDEX["position"], _INDEX["zap_legal"]
+PENDING_SPIN_FEATURE = _INDEX["pending_1_spin"]
 
 
 def describe(observation: NDArray[np.float32] | NDArray[np.int8]) -> dict[str, float]:

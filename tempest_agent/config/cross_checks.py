@@ -97,6 +97,12 @@ def _learner_problems(config: Config) -> Iterator[tuple[bool, str]]:
         "network.policy_head=true too",
     )
     yield (
+        network.avoids_deadly and config.game.observation == "features_plain",
+        "network.avoids_deadly=true reads the forecast of deadly lanes, which "
+        "game.observation=features_plain leaves out; set game.observation=features, or the first "
+        "to false",
+    )
+    yield (
         learner.target_clip == 0 and learner.loss == "c51",
         f"learner.loss=c51 spreads its {learner.value_bins} bins between both "
         "learner.target_clip, and that is 0, no clamp; set learner.target_clip to what no return "

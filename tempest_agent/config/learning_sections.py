@@ -44,8 +44,8 @@ class NetworkConfig:
     )
     avoids_deadly: bool = setting(
         False,
-        "Whether turns into a lane that is deadly in this tick are no choice; needs an observation "
-        "with a danger table.",
+        "Whether turns into a lane that the observation's forecast calls deadly in this tick are "
+        "no choice.",
     )
 
 

@@ -79,9 +79,10 @@ def _network_facts(player: PlayerChoice) -> list[tuple[str, str]]:
     if config is None:
         return []
     every = "a tick" if config.game.frame_skip == 1 else f"{config.game.frame_skip} ticks"
+    delays = " or ".join(map(str, player.trained_delays or ()))
     changes = " ".join(f"`{_literal(change)}`" for change in _changes(config))
     return [
-        ("decides", f"once {every}; trained with an input delay of {config.game.input_delay}"),
+        ("decides", f"once {every}; trained with an input delay of {delays}"),
         ("configuration", _literal(config.run.name)),
         ("differs from the defaults in", changes or "nothing"),
     ]

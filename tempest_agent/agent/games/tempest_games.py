@@ -19,6 +19,7 @@ from tempest_agent.envs.features.layout import (
     FORECAST_FEATURES,
     LANE_FEATURES,
     NUM_FEATURES,
+    PENDING_SPIN_FEATURE,
     PLAIN_FEATURES,
     POSITION_FEATURE,
     ZAP_LEGAL_FEATURE,
@@ -36,7 +37,12 @@ NO_TEACHER = "none"
 """In place of a teacher's name."""
 
 TEMPEST_LAYOUT = Layout(
-    NUM_FEATURES, LANE_FEATURES, EXISTS, POSITION_FEATURE, forecast_features=FORECAST_FEATURES
+    NUM_FEATURES,
+    LANE_FEATURES,
+    EXISTS,
+    POSITION_FEATURE,
+    forecast_features=FORECAST_FEATURES,
+    pending_spin=PENDING_SPIN_FEATURE,
 )
 PLAIN_LAYOUT = Layout(PLAIN_FEATURES, LANE_FEATURES, EXISTS, POSITION_FEATURE)
 """Without the forecast."""

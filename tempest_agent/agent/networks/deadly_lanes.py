@@ -1,9 +1,9 @@
-"""Turns that end in a lane that is deadly in this tick, from the observation's danger table.
+"""Turns that end in a lane that is deadly in this tick, from the observation's forecast.
 
 The claw moves first in a tick, so the lane where it lands is the one in which it meets what is
 deadly in that tick.  On an open well it stops at the edge: a turn beyond the last lane ends in the
 last lane, whichever lane lies on the other side of the gap.  Inputs that are still under way turn
-the claw before the decision does; the table begins with the tick in which the decision acts.
+the claw before the decision does; the forecast begins with the tick in which the decision acts.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ from .lane_head import LANE_COUNTS, place_in_lane
 from .layout import Layout
 
 
-def require_danger_table(layout: Layout) -> None:
+def require_forecast(layout: Layout) -> None:
     """Raise UserError unless observations of ``layout`` say which lanes are deadly."""
     fits = layout.lane_features and layout.lane_position >= 0 and layout.counts == SPINNER_MAX
     if not (fits and layout.forecast_features):
         raise UserError(
-            "network.avoids_deadly=true needs to know the lanes that are deadly in this tick, and "
-            "this observation has no danger table; leave it off, or play with the observation "
-            "that has one"
+            "network.avoids_deadly=true needs Tempest's forecast of deadly lanes, which this "
+            "observation does not have; leave it off, or play with obs_type='features'"
         )
 
 
@@ -36,8 +35,7 @@ def deadly_turns(observation: Tensor, layout: Layout) -> Tensor:
     ``observation``: features ``(B, F)``.
     """
     _, landed = landings(observation, layout)
-    size = layout.forecast_features
-    first = layout.num_features - LANES * size
+    first, size = layout.forecast_start, layout.forecast_features
     deadly = observation[:, first : first + LANES * size : size] > 0
     return deadly.gather(1, torch.div(landed, LANE_COUNTS, rounding_mode="floor") % LANES)
 

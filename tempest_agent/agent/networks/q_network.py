@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from tempest_agent.config import LearnerConfig, NetworkConfig
 
-from .deadly_lanes import deadly_turns, require_danger_table
+from .deadly_lanes import deadly_turns, require_forecast
 from .encoders import LanesEncoder, MlpEncoder
 from .interpolation import interpolate
 from .lane_head import LaneHead
@@ -114,7 +114,7 @@ class QNetwork(nn.Module):
             )
         self.avoids_deadly = settings.avoids_deadly
         if self.avoids_deadly:
-            require_danger_table(layout)
+            require_forecast(layout)
         with torch.no_grad():
             # Small first values: nothing to unlearn, and no action favoured by accident.
             self.value_head.weight.mul_(0.1)

@@ -25,6 +25,7 @@ NEEDS_ANOTHER = {
     "network.value_head": "network.encoder",
     "network.policy_head": "network.value_head",
     "network.acts": "network.policy_head",
+    "teacher.labels": "network.policy_head",
     "exploration.epsilon_max": "exploration.epsilon_min",
     "exploration.epsilon_min": "exploration.epsilon_max",
     "exploration.epsilon_start": "exploration.epsilon_floor",

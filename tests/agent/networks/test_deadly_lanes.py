@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 import torch
 
-from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
+from tempest_agent.agent.games.tempest_games import PLAIN_LAYOUT, TEMPEST_LAYOUT
 from tempest_agent.agent.inference.deterministic_network import DeterministicNetwork
 from tempest_agent.agent.inference.greedy import choose, choose_to_act
 from tempest_agent.agent.networks.actions import pair_mask, to_counts
 from tempest_agent.agent.networks.deadly_lanes import deadly_turns
-from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.networks.q_network import QNetwork
-from tempest_agent.config import NetworkConfig, load_config
+from tempest_agent.config import ConfigError, NetworkConfig, load_config
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.engine.settings import GameSettings
-from tempest_agent.envs.features.layout import FEATURES
 from tempest_agent.errors import UserError
 
-TICKS = 16
-PENDING = next(each.index for each in FEATURES if each.name == "pending_1_spin")
-
-
-def with_table(layout: Layout, **more: int) -> Layout:
-    """The same observation with a danger table behind it."""
-    return dataclasses.replace(
-        layout, num_features=layout.num_features + 16 * TICKS, forecast_features=TICKS, **more
-    )
-
-
-LAYOUT = with_table(TEMPEST_LAYOUT, pending_spin=PENDING)
-PLAIN = LAYOUT.num_features - 16 * TICKS
+LAYOUT = TEMPEST_LAYOUT
 
 
 def games(delay: int = 0, count: int = 48) -> GameBatch:
@@ -51,15 +35,15 @@ def games(delay: int = 0, count: int = 48) -> GameBatch:
 
 
 def observed(batch: GameBatch, deadly: np.ndarray) -> np.ndarray:
-    """The games' codes with a table whose first tick is ``deadly``, bool ``(N, 16)``."""
-    table = np.random.default_rng(1).integers(0, 2, (len(deadly), 16, TICKS))
-    table[:, :, 0] = deadly
-    tail = (table * 127).reshape(len(deadly), -1)
-    return np.concatenate((batch.codes[:, :PLAIN], tail), axis=1).astype(np.int8)
-
-
-def test_plain_numbers_come_first() -> None:
-    assert PENDING < PLAIN <= len(FEATURES)
+    """The games' codes with a forecast whose first tick is ``deadly``, bool ``(N, 16)``."""
+    codes = batch.codes.copy()
+    first, size = LAYOUT.forecast_start, LAYOUT.forecast_features
+    tail = codes[:, first:].reshape(len(codes), 16, size)
+    # All that the mask must not look at is drawn at random.
+    tail[:] = np.random.default_rng(1).integers(-127, 128, tail.shape)
+    tail[:, :, 0] = deadly * 127
+    codes[:, first:] = tail.reshape(len(codes), -1)
+    return codes
 
 
 @pytest.mark.parametrize("delay", [0, 2])
@@ -167,8 +151,10 @@ def test_targets_have_the_candidates_of_play() -> None:
     torch.testing.assert_close(choice.value, allowed.amax(dim=(1, 2)), rtol=0, atol=1e-5)
 
 
-def test_without_a_table_the_mask_is_refused() -> None:
-    config = load_config(None, ["network.encoder=lanes", "network.avoids_deadly=true"])
-    plain = dataclasses.replace(TEMPEST_LAYOUT, forecast_features=0)
-    with pytest.raises(UserError, match="no danger table"):
-        QNetwork(plain, config.network, config.learner)
+def test_without_a_forecast_the_mask_is_refused() -> None:
+    settings = ["network.encoder=lanes", "network.avoids_deadly=true"]
+    config = load_config(None, settings)
+    with pytest.raises(UserError, match="forecast"):
+        QNetwork(PLAIN_LAYOUT, config.network, config.learner)
+    with pytest.raises(ConfigError, match=r"game\.observation=features"):
+        load_config(None, [*settings, "game.observation=features_plain"])
