@@ -50,7 +50,7 @@ from tempest_agent.config import Config, load_config
 FEATURES = TEMPEST_LAYOUT.num_features
 KEPT = 500_000
 """Rows of the replay."""
-ACTOR = "ray::_Actor"
+ACTOR = "ray::Host"
 """How the actors' processes are called."""
 WARM_UP = 2.0
 """Seconds before a measurement."""

@@ -72,10 +72,28 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return ByFile(config, log)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the groups, which take longest; tests that end the shared cluster come late."""
+
+    def place(item: pytest.Item) -> tuple[bool, bool]:
+        has_group = item.get_closest_marker("xdist_group") is not None
+        return not has_group, "no_shared_ray" in getattr(item, "fixturenames", ())
+
+    items.sort(key=place)
+
+
 @pytest.fixture(scope="session")
 def end_of_ray() -> Iterator[None]:
     """Shut down the shared Ray cluster at the end of the session."""
     yield
+    import ray
+
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def no_shared_ray(end_of_ray: None) -> None:
+    """End the shared cluster: processes would join no other one beside it."""
     import ray
 
     ray.shutdown()

@@ -7,25 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.playable import misfit
-from tempest_agent.envs.arcade.player import DEAD_VISIBLE
 from tempest_agent.envs.checks import check_number
-from tempest_agent.envs.game_state.controls import rim_position
 from tempest_agent.envs.machine.compiled import kernel, rule
 from tempest_agent.envs.machine.inputs import FIRE, ZAP
-from tempest_agent.envs.machine.memory import LANES, OPEN_LANES, RAM_DTYPE, STATE_PLAY
+from tempest_agent.envs.machine.memory import LANES, RAM_DTYPE
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, Source
 from tempest_agent.envs.messages import shown
 from tempest_agent.experts.interface import PendingInputs, check_pending, check_rows
 from tempest_agent.experts.scripted.decision import PLAN_DTYPE, Plan
-from tempest_agent.experts.scripted.expert import decide, look_ahead, reseed
-from tempest_agent.experts.scripted.fire import can_zap
 from tempest_agent.experts.scripted.weights import Weights, WeightsRecord
 
-from .rollout import FOLLOW_EXPERT, LONGEST, Budget, BudgetRecord, roll_plan, steer
-
-GOLDEN = 0x9E3779B97F4A7C15
-"""Step between the seeds of a decision's random futures (the golden ratio's bits)."""
+from .plan_values import PLAN_PARTS, begin, judge, list_plans, most_plans, value_batch
+from .rollout import FOLLOW_EXPERT, LONGEST, Budget, BudgetRecord, steer
 
 HELD_DTYPE = np.dtype([("left", "<i8"), ("lane", "<i8"), ("fire", "<i8"), ("zap", "<i8")])
 """The plan of a game between two decisions: ticks left, lane, fire button, and whether the
@@ -40,68 +33,33 @@ _HELD_LIMITS = {
 
 
 @rule
-def judge(
-    scratch: NDArray[np.void],
-    source: Source,
-    seed: np.uint64,
-    lane: int,
-    fires: bool,
-    zaps: bool,
-    budget: BudgetRecord,
-    weights: WeightsRecord,
-    plan: Plan,
-) -> float:
-    """Return the mean of what a plan earns from ``scratch[0]`` in the futures of ``seed``."""
-    total = 0.0
-    for future in range(budget.streams):
-        source.state = (seed + np.uint64(future) * np.uint64(GOLDEN)) | np.uint64(1)
-        scratch[1] = scratch[0]
-        total += roll_plan(scratch[1], source, lane, fires, zaps, budget, weights, plan)
-    return total / budget.streams
-
-
-@rule
 def choose_plan(
     scratch: NDArray[np.void],
     source: Source,
     budget: BudgetRecord,
     weights: WeightsRecord,
     plan: Plan,
+    listed: NDArray[np.int64],
     values: NDArray[np.float64],
     held: Any,
 ) -> None:
     """Fill ``values`` (16) and ``held`` for the game ``scratch[0]``; ``plan`` holds the expert's.
 
-    The expert's plan counts for the lane that it steps to first.  While nothing waits to hatch,
-    every lane is tried with the superzapper too.
+    The expert's plan counts for the lane that it steps to first.  ``listed`` is room for plans.
     """
-    root = scratch[0]
     seed = source.state
-    here = rim_position(root) >> 4
     best = -np.inf
     expert_lane = plan.lane
-    zap_choices = 2 if root.queue_count == 0 and can_zap(root) else 1
-    held.zap = 0
-    if budget.follows_expert:
-        best = judge(scratch, source, seed, FOLLOW_EXPERT, True, False, budget, weights, plan)
-        values[expert_lane] = best
-        held.lane = FOLLOW_EXPERT
-    for nearness in range(budget.lanes):
-        # 0, +1, -1, +2, -2 ...: the nearest lanes first, so that they win where all are equal.
-        apart = (nearness + 1) // 2 if nearness & 1 else -(nearness // 2)
-        lane = here + apart
-        if root.well_open != 0 and not 0 <= lane < OPEN_LANES:
-            continue
-        lane &= LANES - 1
-        for choice in range(budget.fire_choices * zap_choices):
-            fires, zaps = choice % budget.fire_choices == 0, choice >= budget.fire_choices
-            value = judge(scratch, source, seed, lane, fires, zaps, budget, weights, plan)
-            values[lane] = max(values[lane], value)
-            if value > best:
-                best = value
-                held.lane = lane
-                held.fire = int(fires)
-                held.zap = int(zaps)
+    for i in range(list_plans(scratch[0], budget, listed)):
+        lane, fires, zaps = listed[i, 0], listed[i, 1], listed[i, 2]
+        value = judge(scratch, source, seed, lane, fires != 0, zaps != 0, budget, weights, plan)
+        counts_for = expert_lane if lane == FOLLOW_EXPERT else lane
+        values[counts_for] = max(values[counts_for], value)
+        if value > best:
+            best = value
+            held.lane = lane
+            held.fire = fires
+            held.zap = zaps
 
 
 @kernel
@@ -116,6 +74,7 @@ def plan_batch(
     sources: NDArray[np.void],
     scratch: NDArray[np.void],
     plans: NDArray[np.void],
+    listed: NDArray[np.int64],
     values: NDArray[np.float64],
     spins: NDArray[np.int8],
     buttons: NDArray[np.uint8],
@@ -125,24 +84,16 @@ def plan_batch(
     source = sources[0]
     budget = budgets[0]
     for row in range(len(ram)):
-        delay = pending.shape[1]
-        reseed(source, ram[row], seed)
-        scratch[0] = ram[row]
-        if delay:
-            look_ahead(scratch, ram[row], pending[row], source)
-        root = scratch[0]
-        decide(root, ram[row], delay, weights[0], plan)
+        chooses = begin(scratch, source, ram[row], pending[row], seed, weights[0], plan)
         spins[row] = plan.spin
         buttons[row] = plan.fire * FIRE + plan.zap * ZAP
         mine = held[games[row]]
-        alive = root.game_state == STATE_PLAY and root.player_lane_ccw < DEAD_VISIBLE
-        if not alive or misfit(root) >= 0:
-            # The dive needs no search, nothing else a decision, and some images cannot be played.
+        if not chooses:
             values[row, plan.lane] = 0.0
             mine.left = 0
             continue
         if mine.left <= 0:
-            choose_plan(scratch, source, budget, weights[0], plan, values[row], mine)
+            choose_plan(scratch, source, budget, weights[0], plan, listed, values[row], mine)
             mine.left = budget.every
         elif mine.lane == FOLLOW_EXPERT:
             values[row, plan.lane] = 0.0
@@ -150,7 +101,7 @@ def plan_batch(
             values[row, mine.lane] = 0.0
         mine.left -= 1
         if mine.lane != FOLLOW_EXPERT:
-            spins[row] = steer(root, mine.lane)
+            spins[row] = steer(scratch[0], mine.lane)
             buttons[row] = mine.fire * FIRE + mine.zap * ZAP
             mine.zap = 0
 
@@ -226,11 +177,46 @@ class Planner:
             np.zeros(1, STREAM_DTYPE),
             np.zeros(2, RAM_DTYPE),
             np.zeros(1, PLAN_DTYPE),
+            np.zeros((most_plans(self.budget), PLAN_PARTS), np.int64),
             values,
             spins,
             buttons,
         )
         return values, spins, buttons
+
+    def evaluate_plans(
+        self,
+        ram: NDArray[np.void],
+        pending: PendingInputs | None = None,
+    ) -> tuple[NDArray[np.int8], NDArray[np.uint8], NDArray[np.float64]]:
+        """Return first action and value of every plan of N states, each judged alone.
+
+        Nothing is remembered of the games, so that any thread may ask.
+
+        Returns:
+            Knob counts, int8 ``(N, P)``, and buttons, uint8 ``(N, P)``, of each plan's first tick;
+            values as of ``evaluate``, float64 ``(N, P)``, ``-inf`` where there is no plan.  P is
+            ``most_plans`` of the budget.  Where there is nothing to choose the expert's action is
+            the only plan, worth 0.
+        """
+        check_rows(ram, None)
+        shape = len(ram), most_plans(self.budget)
+        spins, buttons = np.zeros(shape, np.int8), np.zeros(shape, np.uint8)
+        values = np.full(shape, -np.inf)
+        value_batch(
+            ram,
+            check_pending(ram, pending),
+            self._seed,
+            self._budget,
+            self._weights,
+            np.zeros(1, STREAM_DTYPE),
+            np.zeros(2, RAM_DTYPE),
+            np.zeros(1, PLAN_DTYPE),
+            spins,
+            buttons,
+            values,
+        )
+        return spins, buttons, values
 
     def soft_targets(
         self,

@@ -70,7 +70,7 @@ class Budget:
     """1: fire is held on the way; 2: every lane is tried without firing as well."""
     follows_expert: bool = True
     """Whether the scripted expert's own play is one of the plans."""
-    discount: float = 0.95
+    discount: float = 0.92
     """Worth of a point one tick later: below 1 the planner hurries, and levels go by faster."""
     death_cost: float = 20_000.0
     """Points that a death at the horizon costs; one in the first tick costs twice as many."""

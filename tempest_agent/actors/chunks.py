@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.collect.source import Played
 from tempest_agent.agent.games.interface import Step
+from tempest_agent.agent.replay.plans import LateLabels
 from tempest_agent.agent.replay.rows import Rows
 
 from .messages import Chunk, Columns
@@ -23,6 +24,8 @@ STEP = ("game_over", "score", "ticks", "level", "death_cause")
 OWN = ("own_spin", "own_buttons")
 FINAL = ("final_codes", "final_zap_legal")
 """Needed only where a game was truncated, so they are sent for those steps alone."""
+LATE = "late_"
+"""Prefix of the columns of late labels, of all steps one after the other."""
 
 
 def columns_of(played: Sequence[Played]) -> dict[str, NDArray[Any]]:
@@ -44,7 +47,20 @@ def last_of(
     for name in FINAL:
         own = [getattr(played[t].step, name)[game] for t, game in cut]
         last[name] = np.array(own, getattr(played[0].step, name).dtype)
-    return last
+    return last | _late_of(played)
+
+
+def _late_of(played: Sequence[Played]) -> dict[str, NDArray[Any]]:
+    """Return the late labels of all steps, ``(M, ...)`` each, and the step that each came with."""
+    with_labels = [(t, each.late) for t, each in enumerate(played) if each.late is not None]
+    if not with_labels:
+        return {}
+    columns = {
+        LATE + name: np.concatenate([getattr(late, name) for _, late in with_labels])
+        for name in LateLabels._fields
+    }
+    steps = [np.full(late.ago.size, t) for t, late in with_labels]
+    return columns | {LATE + "step": np.concatenate(steps)}
 
 
 class MergedChunks:
@@ -64,6 +80,7 @@ class MergedChunks:
             for actor, chunk in enumerate(chunks)
             for i, (t, game) in enumerate(chunk.last["cut"])
         ]
+        self._late = [chunk.last for chunk in chunks]
         self._no_codes = np.zeros_like(self._last["codes"])
 
     def played(self, t: int) -> Played:
@@ -73,7 +90,19 @@ class MergedChunks:
         rows = Rows(**{name: columns[name] for name in ROWS}, **final)
         shared = {name: columns[name] for name in Step._fields if name in columns}
         step = Step(**shared, **final)
-        return Played(rows, step, *(columns[name] for name in OWN))
+        own_spin, own_buttons = (columns[name] for name in OWN)
+        return Played(rows, step, own_spin, own_buttons, late=self._late_labels(t))
+
+    def _late_labels(self, t: int) -> LateLabels | None:
+        parts = []
+        for actor, last in enumerate(self._late):
+            if LATE + "step" in last:
+                here = last[LATE + "step"] == t
+                late = LateLabels(*(last[LATE + name][here] for name in LateLabels._fields))
+                parts.append(late._replace(game=late.game * len(self._late) + actor))
+        if not any(part.game.size for part in parts):
+            return None
+        return LateLabels(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def _final(self, t: int) -> dict[str, NDArray[Any]]:
         codes, zap_legal = self._no_codes, np.zeros_like(self._last["zap_legal"])

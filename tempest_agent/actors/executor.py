@@ -96,6 +96,9 @@ class Executor(Protocol):
 class Host:
     """Runs a player inside an actor: checks the weights and plays no order twice.
 
+    An actor's process imports this module and what its player needs: keep what is imported here
+    small, and actors start quickly.
+
     Args:
         make_player: builds the player.
         part: its share of the games.

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.collect.drivers import Drivers
 from tempest_agent.agent.collect.local_source import LocalSource
+from tempest_agent.agent.collect.plan_labeller import make_labeller
 from tempest_agent.agent.games.interface import Games, Teacher
 from tempest_agent.agent.games.tempest_games import TempestGames, teacher_of
 from tempest_agent.agent.inference.greedy import act
@@ -53,10 +54,10 @@ class GamesPlayer:
         self._precision = config.learner.precision
         self._compiled = config.learner.compile
         streams, drivers_seed, teacher_seed = _seeds(config, part)
+        own = dataclasses.replace(config, run=dataclasses.replace(config.run, seed=teacher_seed))
         if games is None:
             games = TempestGames(len(streams), config.game, streams)
-            run = dataclasses.replace(config.run, seed=teacher_seed)
-            teacher = teacher_of(dataclasses.replace(config, run=run))
+            teacher = teacher_of(own)
         self._games = games
         # The weights come from the learner; its random stream must not change if both are in one
         # process.
@@ -72,7 +73,8 @@ class GamesPlayer:
             games.layout,
             slice(part.actor, None, part.actors),
         )
-        self._source = LocalSource(games, self._act, teacher, drivers)
+        labeller = make_labeller(own, games, drivers_seed)
+        self._source = LocalSource(games, self._act, teacher, drivers, labeller)
         self._begun = False
 
     def play(self, order: Order, snapshot: Snapshot) -> Chunk:

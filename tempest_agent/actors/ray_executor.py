@@ -56,7 +56,7 @@ class RayExecutor:
         self._watch: RayWatch = watch_over(ray)
         # Sent once, however often actors are restarted.
         self._make_player = ray.put(make_player)
-        self._actor = ray.remote(max_restarts=0, max_task_retries=0)(_Actor)
+        self._actor = ray.remote(max_restarts=0, max_task_retries=0)(Host)
         self._workers: set[Any] = set()
         self._begun: set[int] = set()
 
@@ -157,16 +157,6 @@ class RayExecutor:
                 self._ray.shutdown()
         except (OSError, RuntimeError, self._ray.exceptions.RayError) as error:
             log.warning("Ray could not end the actors (%s): look for them", one_line(error))
-
-
-class _Actor:
-    """The class that Ray runs in an actor's process."""
-
-    def __init__(self, make_player: MakePlayer, part: ActorShare) -> None:
-        self._host = Host(make_player, part)
-
-    def play(self, order: Order, snapshot: Snapshot) -> Chunk:
-        return self._host.play(order, snapshot)
 
 
 def import_ray() -> Any:

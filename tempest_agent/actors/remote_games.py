@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.agent.collect.drivers import Drivers
+from tempest_agent.agent.collect.plan_labeller import merged_plans
 from tempest_agent.agent.collect.source import Abandoned, Played, PlayFailedError, PlayStoppedError
 from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.games.tempest_games import TempestGames, teacher_of, tempest_layout
@@ -20,6 +21,7 @@ from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import Config
 from tempest_agent.envs.messages import shown
 from tempest_agent.errors import UserError
+from tempest_agent.experts import Planner
 from tempest_agent.ray_support.cluster import require_cluster
 
 from .chunks import MergedChunks
@@ -293,4 +295,6 @@ def _compile(config: Config) -> None:
     teacher = teacher_of(config)
     if teacher is not None:
         teacher.act(games.images())
+    if config.teacher.labels == "plans":
+        merged_plans(Planner(), *games.images())
     games.step(np.zeros(1, np.int8), np.zeros(1, np.uint8))

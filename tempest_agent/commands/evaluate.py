@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +15,17 @@ from tempest_agent.commands.options.backend import (
     introduce_machine,
     machine_from,
 )
-from tempest_agent.commands.options.output import (
-    json_option,
-    only_results_on_stdout,
-    print_columns,
-    print_json,
-    print_table,
+from tempest_agent.commands.options.evaluations import (
+    draw_evaluations,
+    draw_protocols,
+    print_evaluations,
+    print_protocols,
+)
+from tempest_agent.commands.options.output import json_option, only_results_on_stdout
+from tempest_agent.commands.options.protocol import (
+    games_to_play,
+    protocol_options,
+    require_card_subject,
 )
 from tempest_agent.commands.options.types import (
     COUNT,
@@ -38,8 +42,10 @@ from tempest_agent.envs.mame.errors import machine_errors
 from tempest_agent.errors import UserError
 
 if TYPE_CHECKING:
-    from tempest_agent.evaluation.games import EvaluationGames, Outcomes
+    from tempest_agent.console.progress import Progress
+    from tempest_agent.evaluation.outcomes import Outcomes
     from tempest_agent.evaluation.players import PlayerChoice
+    from tempest_agent.evaluation.protocol import Part
 
 
 @click.command("eval")
@@ -58,6 +64,7 @@ if TYPE_CHECKING:
 @max_ticks_option
 @input_delay_option
 @bonus_life_option
+@protocol_options
 @click.option(
     "--threads",
     type=WholeNumber(1, 64),
@@ -80,6 +87,9 @@ def evaluate(
     max_ticks: int,
     input_delay: int,
     bonus_life: int | str,
+    endurance: bool,
+    standard: str | None,
+    card: Path | None,
     threads: int,
     plot: Path | None,
     as_json: bool,
@@ -92,13 +102,15 @@ def evaluate(
     scores `latest`.
 
     Several players, or several start levels, play the same games and are compared in one table,
-    each player with the first one.
+    each player with the first one; with --standard all they are measured by the whole protocol.
     """
     policies = policies or ("latest",)
     results: list[dict[str, Any]] = []
-    several = len(policies) * len(levels) > 1
+    plan: list[tuple[Part, PlayerChoice]] = []
+    several = standard is not None or len(policies) * len(levels) > 1
     try:
         with only_results_on_stdout(), machine_errors():
+            from tempest_agent.evaluation.card import require_card, write_card
             from tempest_agent.evaluation.games import EvaluationGames
             from tempest_agent.plots.figure_files import require_picture
 
@@ -109,29 +121,38 @@ def evaluate(
             games = EvaluationGames(
                 episodes, seed, levels[0], max_ticks, input_delay, bonus_life, machine
             )
+            parts = games_to_play(games, levels, standard, endurance)
+            if card is not None:
+                require_card_subject(players, standard)
+                require_card(card)
             if plot is not None:
                 require_picture(plot, "--plot")
             for player in players:
-                _introduce(player, input_delay)
-            # Level by level, so that results can be compared after Ctrl-C.
-            plan = [(replace(games, level=level), player) for level in levels for player in players]
-            for number, (at_level, player) in enumerate(plan, 1):
-                label = f"eval {player.name}"
-                if several:
-                    label += f" from level {at_level.level} ({number} of {len(plan)})"
-                _play(player, at_level, threads, label, results)
-            if plot is not None:
-                _draw(results, plot)
+                _introduce(player, None if standard else input_delay)
+            # Part by part, so that results can be compared after Ctrl-C.
+            plan = [(part, player) for part in parts for player in players]
+            _play_all(plan, threads, results)
+            if standard is None:
+                if plot is not None:
+                    draw_evaluations(results, plot)
+            else:
+                protocols = _protocols(standard, plan, results)
+                if plot is not None:
+                    draw_protocols(protocols, plot)
+                if card is not None:
+                    write_card(card, players[0], protocols[0])
+                    click.echo(f"card: {card}", err=True)
     except KeyboardInterrupt:
-        if several:
+        if several and plan:
             done = sum(not result.get("interrupted") for result in results)
-            asked = len(policies) * len(levels)
-            click.echo(f"{done} of {asked} evaluations are complete", err=True)
+            click.echo(f"{done} of {len(plan)} evaluations are complete", err=True)
         raise
     finally:
         # Print the played games even after Ctrl-C, a lost machine or a full disk.
-        if results:
-            _print_results(results, several, as_json)
+        if results and standard is not None:
+            print_protocols(_protocols(standard, plan, results), as_json)
+        elif results:
+            print_evaluations(results, several, as_json)
 
 
 def _players(names: Sequence[str]) -> list[PlayerChoice]:
@@ -146,9 +167,10 @@ def _players(names: Sequence[str]) -> list[PlayerChoice]:
     return players
 
 
-def _introduce(player: PlayerChoice, input_delay: int) -> None:
+def _introduce(player: PlayerChoice, input_delay: int | None) -> None:
+    """Print what plays, and a note if it was trained with another delay than ``input_delay``."""
     click.echo(player.description, err=True)
-    if player.trained_delay not in (None, input_delay):
+    if input_delay is not None and player.trained_delay not in (None, input_delay):
         click.echo(
             f"note: it was trained with an input delay of {player.trained_delay} ticks "
             f"and plays with {input_delay} (--input-delay)",
@@ -156,78 +178,86 @@ def _introduce(player: PlayerChoice, input_delay: int) -> None:
         )
 
 
-def _play(
-    player: PlayerChoice,
-    games: EvaluationGames,
-    threads: int,
-    label: str,
-    results: list[dict[str, Any]],
-) -> None:
-    """Play ``games`` and append the result to ``results``.
+def _protocols(
+    standard: str, plan: Sequence[tuple[Part, PlayerChoice]], results: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    from tempest_agent.evaluation.protocol import protocols_of
 
-    If interrupted, append the result of the complete games, if there are any.
+    return protocols_of(standard, [part.name for part, _ in plan], results)
+
+
+def _play_all(
+    plan: Sequence[tuple[Part, PlayerChoice]], threads: int, results: list[dict[str, Any]]
+) -> None:
+    """Play every part with its player, and append each result to ``results``.
+
+    If interrupted, append the result of the complete games of that part, if there are any.
     """
     from tempest_agent.console.progress import Progress
-    from tempest_agent.evaluation.games import joined, play_games
+
+    before, later = 0, sum(part.games.most_ticks for part, _ in plan)
+    with Progress(later, "ticks", f"eval {plan[0][1].name}") as progress:
+        for number, (part, player) in enumerate(plan, 1):
+            label = f"eval {player.name}"
+            if len(plan) > 1:
+                label += f" {part.name} ({number} of {len(plan)})"
+            progress.rename(label)
+            later -= part.games.most_ticks
+            before += _play(part, player, threads, label, progress, before, later, results)
+
+
+def _play(
+    part: Part,
+    player: PlayerChoice,
+    threads: int,
+    label: str,
+    progress: Progress,
+    before: int,
+    later: int,
+    results: list[dict[str, Any]],
+) -> int:
+    """Play one part and return what it counts in the progress, which is ``before`` already.
+
+    ``later``: expected ticks of the parts to come.
+    """
+    from tempest_agent.evaluation.games import play_games
+    from tempest_agent.evaluation.outcomes import joined
     from tempest_agent.evaluation.report import evaluation_result
 
+    games = part.games
     began = time.monotonic()
     complete: list[Outcomes] = []
 
+    def expected() -> int:
+        # Games on a real machine are played in turn: finished ones improve the estimate.
+        return games.expected_ticks(
+            [int(each.ticks[0]) for each in complete] if games.machine else []
+        )
+
+    def report(ticks: int) -> None:
+        progress.update(before + ticks, before + expected() + later)
+
     def add(outcomes: Outcomes, **more: bool) -> None:
         seconds = time.monotonic() - began
-        results.append(evaluation_result(player, games, outcomes, seconds) | more)
+        result = evaluation_result(player, games, outcomes, seconds)
+        results.append(result | more)
         if outcomes.repeated:
-            click.echo(
+            progress.message(
                 f"warning: {len(outcomes.repeated)} of {len(outcomes.scores)} games repeat an "
-                "earlier one tick by tick; they count once in the interval",
-                err=True,
+                "earlier one tick by tick; they count once in the intervals"
             )
 
-    with Progress(games.episodes * games.max_ticks, "ticks", label) as progress:
-
-        def report(ticks: int) -> None:
-            # Games on a real machine are played in turn: finished ones improve the estimate.
-            lengths = [int(part.ticks[0]) for part in complete] if games.machine else []
-            progress.update(ticks, games.expected_ticks(lengths))
-
-        try:
-            outcomes = play_games(player, games, threads, report, complete)
-        except BaseException:
-            left = joined(complete) if complete else None
-            if left is not None and len(left.scores):
-                progress.message(
-                    f"{label}: interrupted; {len(left.scores)} of {games.episodes} games are "
-                    "complete, and the results cover these"
-                    + ("" if games.machine else " (short games finish first)")
-                )
-                add(left, interrupted=True)
-            raise
+    try:
+        outcomes = play_games(player, games, threads, report, complete)
+    except BaseException:
+        left = joined(complete) if complete else None
+        if left is not None and len(left.scores):
+            progress.message(
+                f"{label}: interrupted; {len(left.scores)} of {games.episodes} games are "
+                "complete, and the results cover these"
+                + ("" if games.machine else " (short games finish first)")
+            )
+            add(left, interrupted=True)
+        raise
     add(outcomes)
-
-
-def _draw(results: Sequence[Mapping[str, Any]], path: Path) -> None:
-    from tempest_agent.plots.comparison import comparison_figure
-    from tempest_agent.plots.figure_files import save_figure
-
-    save_figure(comparison_figure(results), path, "--plot")
-    click.echo(f"plot: {path}", err=True)
-
-
-def _print_results(results: Sequence[dict[str, Any]], several: bool, as_json: bool) -> None:
-    """Print one evaluation, or ``several`` with their comparison."""
-    from tempest_agent.evaluation import report
-    from tempest_agent.evaluation.comparison import compare
-
-    if not several:
-        if as_json:
-            print_json(results[0])
-        else:
-            print_table(report.result_rows(results[0]), report.result_title(results[0]))
-        return
-    comparison = compare([result for result in results if not result.get("interrupted")])
-    if as_json:
-        print_json({"results": results, "comparison": comparison})
-    else:
-        click.echo(report.comparison_title(results))
-        print_columns(*report.comparison_table(results, comparison))
+    return expected()

@@ -59,6 +59,7 @@ def check_together(config: Config) -> None:
             f"replay.capacity={replay.capacity}; lower the first or raise the second",
         ),
         *_learner_problems(config),
+        *_plan_problems(config),
     )
     for wrong, message in problems:
         if wrong:
@@ -111,4 +112,22 @@ def _learner_problems(config: Config) -> Iterator[tuple[bool, str]]:
         learner.trace == "retrace" and learner.loss in ("c51", "iqn"),
         f"learner.trace=retrace corrects expected values, which learner.loss={learner.loss} does "
         "not learn from; use huber or squared",
+    )
+
+
+def _plan_problems(config: Config) -> Iterator[tuple[bool, str]]:
+    replay, plans = config.replay, config.teacher.labels == "plans"
+    yield (
+        plans and not config.network.policy_head,
+        "teacher.labels=plans teaches a policy head, and there is none; set "
+        "network.policy_head=true, or leave teacher.labels at action",
+    )
+    yield (
+        plans and config.game.frame_skip > 1,
+        f"teacher.labels=plans values plans tick by tick, and "
+        f"game.frame_skip={config.game.frame_skip}; set it to 1",
+    )
+    yield (
+        plans and replay.storage == "device",
+        "teacher.labels=plans needs the replay in the host's memory; set replay.storage=host",
     )

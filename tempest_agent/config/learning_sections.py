@@ -172,6 +172,23 @@ class LearnerConfig:
     imitation_width: float = setting(
         0.12, "Spinner distance (of 1) within which an action resembles the teacher's.", low=1e-3
     )
+    plan_weight: float = setting(
+        1.0,
+        "Weight of the cross entropy towards the plans' values (teacher.labels=plans).",
+        low=0.0,
+    )
+    plan_temperature: float = setting(
+        50.0, "Points that make a plan e times less wanted than the best.", low=1e-3
+    )
+    regret_weight: float = setting(
+        1.0, "Weight of the policy's expected regret, for each 100 points of it.", low=0.0
+    )
+    plan_batch_size: int = setting(
+        384, "States of one update that teach by their plans (teacher.labels=plans).", low=1
+    )
+    death_share: float = setting(
+        0.15, "Share of them from the last ticks before a death.", low=0.0, high=1.0
+    )
     spinner_weight: float = setting(0.1, "Weight of the continuous spinner head.", low=0.0)
 
 

@@ -105,6 +105,18 @@ class TeacherConfig:
     free_share: float = setting(
         0.125, "Share of games in which the teacher never drives (at least 1/8).", low=0.125, high=1
     )
+    labels: str = setting(
+        "action",
+        "What teaches the policy: the teacher's action, or the values of all of the planner's "
+        "plans, whoever is the teacher.",
+        choices=("action", "plans"),
+    )
+    label_share: float = setting(
+        0.25, "Share of the visited states that get the values of all plans.", low=0.0, high=1.0
+    )
+    death_labels: int = setting(
+        12, "Ticks before each death that always get them.", low=0, high=100
+    )
     score: float = setting(
         0.0, "Mean score of the teacher for the imitation gate; 0 measures it first.", low=0.0
     )

@@ -63,6 +63,12 @@ class Progress:
     def __exit__(self, *_error: object) -> None:
         self.close()
 
+    def rename(self, label: str) -> None:
+        """Show ``label`` from now on."""
+        self._label = label
+        if self._bar is not None:
+            self._bar.set_description(label)
+
     def close(self) -> None:
         """Remove the bar."""
         if self._bar is not None:

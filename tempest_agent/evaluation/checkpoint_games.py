@@ -9,7 +9,8 @@ from pathlib import Path
 import torch
 
 from tempest_agent.agent.checkpoints.policy import load_policy
-from tempest_agent.evaluation.games import EvaluationGames, play_games, summary
+from tempest_agent.evaluation.games import EvaluationGames, play_games
+from tempest_agent.evaluation.outcomes import summary
 from tempest_agent.evaluation.players import network_choice
 
 EVAL_MAX_TICKS = 10_000

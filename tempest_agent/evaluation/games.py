@@ -1,4 +1,4 @@
-"""Play a fixed set of greedy games, each to its end, and summarise them.
+"""Play a fixed set of greedy games, each to its end.
 
 Taking the first games to finish of an endless batch would favour short games, so a fixed set of
 games is started and each is played until it is over or reaches the tick limit.  Each game has its
@@ -11,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from hashlib import blake2b
 from threading import Event, Lock
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,18 +24,32 @@ from tempest_agent.envs.engine.game_step import LOST
 from tempest_agent.envs.engine.saved_states import SAVED_SIZE
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.free_memory import too_large
-from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.envs.machine.memory import CONTRACT_ADDRESSES, as_bytes
 from tempest_agent.envs.mame.mame_batch import MameBatch
 from tempest_agent.envs.mame.mame_options import MameOptions
 from tempest_agent.envs.mame.protocol import RANDOM_CYCLE
 from tempest_agent.errors import UserError
+from tempest_agent.evaluation.bands import BandCounts
+from tempest_agent.evaluation.outcomes import Outcomes, joined
 from tempest_agent.evaluation.players import PlayerChoice
-from tempest_agent.evaluation.statistics import bootstrap_interval, interquartile_mean
 
 STANDARD_EPISODES = 100
 STANDARD_MAX_TICKS = 30_000
 """18 minutes of play: good players do not die, so games must be truncated."""
+
+ENDURANCE_MAX_TICKS = 300_000
+"""Three hours of play without bonus lives."""
+
+LIMIT_TICKS = 30_000
+LIMIT_POINTS = 755_000
+"""Estimate of the most points that ``LIMIT_TICKS`` from level 1 allow.
+
+The pace of the rules is the limit: 64 to 71 ticks between waves, 33 to 41 in the dive, at least 220
+(levels 1 to 8) and 247 to 252 (later ones, measured with every enemy removed as it hatches) until
+the last enemy has hatched, 20 to 25 for the last kill.  At 340 ticks a level at first and 370
+later, that is 82 levels, and 740,000 to 770,000 points by the points a level that strong players
+make; this is the middle.
+"""
 
 PROGRESS_STEPS = 256
 """Steps between two reports of progress."""
@@ -46,8 +59,9 @@ PROGRESS_STEPS = 256
 class EvaluationGames:
     """The games of an evaluation: ``episodes`` of them, truncated after ``max_ticks`` ticks each.
 
-    ``bonus_life``: points between bonus lives, or ``"none"``.  ``machine``: options of the real
-    machines, None for the simulator.
+    ``level``: where they start, or with ``to_level`` the lowest of the start levels, from which
+    every game draws its own.  ``bonus_life``: points between bonus lives, or ``"none"``.
+    ``machine``: options of the real machines, None for the simulator.
 
     Raises ``UserError`` for more games than fit in memory.
     """
@@ -59,17 +73,30 @@ class EvaluationGames:
     input_delay: int = 0
     bonus_life: int | str = 20_000
     machine: MameOptions | None = None
+    to_level: int | None = None
 
     def __post_init__(self) -> None:
         problem = too_large(self.episodes * SAVED_SIZE)
         if problem is not None:
             raise UserError(f"episodes={self.episodes} {problem}: play fewer games")
 
+    @property
+    def most_ticks(self) -> int:
+        """Ticks of all games if none ends before it is truncated."""
+        return self.episodes * self.max_ticks
+
+    def limit_share(self, score: float) -> float | None:
+        """Return ``score`` as a share of ``LIMIT_POINTS``; None where that is not the limit."""
+        from_level_1 = (self.level, self.to_level) == (1, None)
+        return score / LIMIT_POINTS if from_level_1 and self.max_ticks == LIMIT_TICKS else None
+
     def settings(self, frame_skip: int, skip_idle: bool = True) -> GameSettings:
         """Return the settings of a batch whose steps last ``frame_skip`` ticks."""
         return GameSettings(
             skip_idle=skip_idle,
-            start_level=self.level,
+            start_level=(
+                self.level if self.to_level is None else range(self.level, self.to_level + 1)
+            ),
             bonus_life=self.bonus_life,
             frame_skip=frame_skip,
             max_ticks=self.max_ticks,
@@ -97,28 +124,6 @@ class EvaluationGames:
         """Return the seed of one game; neighbouring values of ``seed`` share none."""
         child = np.random.SeedSequence(self.seed, spawn_key=(number,))
         return int(child.generate_state(1, np.uint64)[0])
-
-
-@dataclass(frozen=True)
-class Outcomes:
-    """How the games ended; every array has one row per game, in order of their numbers.
-
-    ``deaths`` has a column per ``DEATH_CAUSES``; ``levels`` is the level a game ended on.
-    ``traces`` are digests of whole games on a real machine, empty for the simulator.
-    """
-
-    scores: NDArray[np.int64]
-    levels: NDArray[np.int64]
-    ticks: NDArray[np.int64]
-    truncated: NDArray[np.bool_]
-    deaths: NDArray[np.int64]
-    traces: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
-
-    @property
-    def repeated(self) -> list[int]:
-        """Indices of the games that repeat an earlier one tick by tick."""
-        _, first = np.unique(self.traces, return_index=True)
-        return sorted(set(range(len(self.traces))) - set(first.tolist()))
 
 
 def play_games(
@@ -192,18 +197,20 @@ def _play_share(
     player = choice.make(numbers, games.seed)
     batch = GameBatch(len(numbers), games.settings(choice.frame_skip), observe=choice.sees_features)
     batch.reset(seeds=[games.game_seed(int(number)) for number in numbers])
+    bands = BandCounts(batch)
     over = np.zeros(len(numbers), np.bool_)
     steps = 0
     try:
         while not over.all() and not stop.is_set():
             _, terminated, truncated = batch.step(*player.act(batch))
+            bands.note_step()
             over = terminated | truncated
             steps += 1
             if steps % PROGRESS_STEPS == 0:
                 ticks = np.where(over, games.max_ticks, batch.games["ticks"])
                 report(int(ticks.sum(dtype=np.float64)))
     finally:
-        keep(_outcomes(batch, over))
+        keep(_outcomes(batch, bands, over))
 
 
 def _play_share_in_turn(
@@ -224,9 +231,10 @@ def _play_share_in_turn(
         while waiting and not stop.is_set():
             player = choice.make(np.array(waiting[:1]), games.seed)
             games.begin(batch, waiting[0])
-            trace = blake2b(digest_size=8)
+            bands, trace = BandCounts(batch), blake2b(digest_size=8)
             while not (batch.terminated[0] or batch.truncated[0] or stop.is_set()):
                 batch.step(*player.act(batch))
+                bands.note_step()
                 trace.update(as_bytes(batch.ram)[0, CONTRACT_ADDRESSES])
                 if batch.games["steps"][0] % PROGRESS_STEPS == 0:
                     report(done + int(batch.games["ticks"][0]))
@@ -234,50 +242,19 @@ def _play_share_in_turn(
             over = (batch.terminated | batch.truncated) & (batch.games["status"] != LOST)
             if over[0]:
                 done += int(batch.games["ticks"][0])
-                keep(_outcomes(batch, over, np.frombuffer(trace.digest(), np.uint64)))
+                keep(_outcomes(batch, bands, over, np.frombuffer(trace.digest(), np.uint64)))
                 del waiting[0]
 
 
-def _outcomes(batch: GameBatch, over: NDArray[np.bool_], *traces: NDArray[np.uint64]) -> Outcomes:
+def _outcomes(
+    batch: GameBatch, bands: BandCounts, over: NDArray[np.bool_], *traces: NDArray[np.uint64]
+) -> Outcomes:
     return Outcomes(
         batch.games["score"][over],
         batch.ram["cur_wave"][over].astype(np.int64) + 1,
         batch.games["ticks"][over],
         batch.truncated[over],
         batch.games["deaths"][over].astype(np.int64),
+        bands.counts()[over],
         *traces,
     )
-
-
-def joined(parts: Sequence[Outcomes]) -> Outcomes:
-    """Concatenate the outcomes of all ``parts``."""
-    names = [each.name for each in fields(Outcomes)]
-    return Outcomes(
-        **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    )
-
-
-def summary(outcomes: Outcomes) -> dict[str, Any]:
-    """Return the statistics of ``outcomes`` as plain Python types, ready for JSON.
-
-    Repeated games count once in the interval.
-    """
-    scores = outcomes.scores
-    low, high = bootstrap_interval([np.delete(scores, outcomes.repeated)])
-    per_thousand = 1000.0 / max(int(outcomes.ticks.sum()), 1)
-    deaths = outcomes.deaths.sum(axis=0)
-    return {
-        "scores": [int(score) for score in scores],
-        "truncated": int(outcomes.truncated.sum()),
-        "score_mean": float(scores.mean()),
-        "score_iqm": interquartile_mean(scores),
-        "score_iqm_ci95": [low, high],
-        "score_median": float(np.median(scores)),
-        "score_max": int(scores.max()),
-        "level_mean": float(outcomes.levels.mean()),
-        "level_max": int(outcomes.levels.max()),
-        "ticks_mean": float(outcomes.ticks.mean()),
-        "points_per_1000_ticks": float(scores.sum()) * per_thousand,
-        "deaths_per_1000_ticks": float(deaths.sum()) * per_thousand,
-        "deaths": {cause: int(n) for cause, n in zip(DEATH_CAUSES, deaths, strict=True)},
-    }

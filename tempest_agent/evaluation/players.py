@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tempest_agent.config import Config
 from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.engine.game_step import RUNNING
 from tempest_agent.envs.features.layout import NUM_FEATURES, PLAIN_FEATURES, ZAP_LEGAL_FEATURE
@@ -65,8 +66,13 @@ class PlayerChoice:
     """Whether it reads ``batch.codes`` rather than the RAM image."""
     sha256: str | None = None
     step: int | None = None
-    trained_delay: int | None = None
-    """Ticks of input delay that a network was trained with."""
+    config: Config | None = None
+    """Of the run that trained a network."""
+
+    @property
+    def trained_delay(self) -> int | None:
+        """Ticks of input delay that a network was trained with."""
+        return None if self.config is None else self.config.game.input_delay
 
     @property
     def description(self) -> str:
@@ -215,5 +221,5 @@ def network_choice(policy: Policy, name: str) -> PlayerChoice:
         sees_features=True,
         sha256=policy.sha256,
         step=policy.step,
-        trained_delay=policy.input_delay,
+        config=policy.config,
     )

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tempest_agent.console.progress import speed
-from tempest_agent.evaluation.games import EvaluationGames, Outcomes, summary
+from tempest_agent.evaluation.bands import band_name
+from tempest_agent.evaluation.games import EvaluationGames
+from tempest_agent.evaluation.outcomes import Outcomes, summary
 from tempest_agent.evaluation.players import PlayerChoice
 
 
@@ -17,12 +19,15 @@ def evaluation_result(
     machine: dict[str, Any] = {}
     if games.machine is not None:
         machine = {"rom_set": games.machine.rom_set, "repeated_games": outcomes.repeated}
+    figures = summary(outcomes)
     return {
         "policy": player.name,
         "episodes": len(outcomes.scores),
-        **summary(outcomes),
+        **figures,
+        "limit_share": games.limit_share(figures["score_iqm"]),
         "seed": games.seed,
         "level": games.level,
+        **({} if games.to_level is None else {"to_level": games.to_level}),
         "max_ticks": games.max_ticks,
         "input_delay": games.input_delay,
         "bonus_life": games.bonus_life,
@@ -45,25 +50,42 @@ def result_title(result: Mapping[str, Any]) -> str:
 
 def result_rows(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return names and texts of the table of one evaluation."""
-    low, high = result["score_iqm_ci95"]
+    share = result["limit_share"]
+    of_the_limit = "" if share is None else f"; {100 * share:.1f} % of the estimated limit"
     deaths = [f"{cause} {n:,}" for cause, n in result["deaths"].items() if n]
     machine = [("ROM set", f"{result['rom_set']}, on MAME")] if "rom_set" in result else []
     return [
         *machine,
-        ("score, IQM", f"{result['score_iqm']:,.0f}  (95 %: {low:,.0f} to {high:,.0f})"),
-        (
-            "score",
-            f"mean {result['score_mean']:,.0f}, median {result['score_median']:,.0f}, "
-            f"best {result['score_max']:,}",
-        ),
+        ("score, IQM", f"{_with_interval(result, 'score_iqm')}{of_the_limit}"),
+        ("score, median", _with_interval(result, "score_median")),
+        ("score", f"mean {result['score_mean']:,.0f}, best {result['score_max']:,}"),
         ("level", f"mean {result['level_mean']:.1f}, highest {result['level_max']}"),
-        ("ticks", f"mean {result['ticks_mean']:,.0f}, {result['truncated']} games cut"),
+        ("ticks, median", _with_interval(result, "ticks_median")),
+        (
+            "ticks",
+            f"mean {result['ticks_mean']:,.0f}, {result['truncated']} games cut, "
+            f"{100 * result['ended_share']:.0f} % over",
+        ),
         ("points", f"{speed(result['points_per_1000_ticks'])} per 1,000 ticks"),
         (
             "deaths",
             f"{result['deaths_per_1000_ticks']:.3f} per 1,000 ticks: {', '.join(deaths) or 'none'}",
         ),
+        *(
+            (
+                f"  in {band_name(*band['levels'])}",
+                f"{band['deaths_per_1000_ticks']:.3f} per 1,000 ticks: {band['deaths']:,} in "
+                f"{band['ticks']:,} ticks",
+            )
+            for band in result["bands"]
+            if band["ticks"]
+        ),
     ]
+
+
+def _with_interval(result: Mapping[str, Any], name: str) -> str:
+    low, high = result[f"{name}_ci95"]
+    return f"{result[name]:,.0f}  (95 %: {low:,.0f} to {high:,.0f})"
 
 
 def comparison_title(results: Sequence[Mapping[str, Any]]) -> str:
@@ -106,3 +128,16 @@ def _name(result: Mapping[str, Any]) -> str:
     if not result.get("interrupted"):
         return str(result["policy"])
     return f"{result['policy']} ({result['episodes']} games)"
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return ``rows`` below ``header`` as an aligned Markdown table, without a final newline."""
+    cells = [header, *rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        padded = [f" {text:<{width}} " for text, width in zip(row, widths, strict=True)]
+        return "|" + "|".join(padded) + "|"
+
+    rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
+    return "\n".join([line(header), rule, *map(line, rows)])

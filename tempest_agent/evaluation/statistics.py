@@ -49,6 +49,16 @@ def bootstrap_interval(
     return float(low), float(high)
 
 
+def median_interval(
+    values: ArrayLike, confidence: float = 0.95, resamples: int = 2_000
+) -> tuple[float, float]:
+    """Return the percentile bootstrap interval of the median of ``values``, ``(n,)``, n >= 1."""
+    (group,) = _scores_of([values])
+    random = np.random.default_rng(BOOTSTRAP_SEED)
+    drawn = group[random.integers(0, group.size, (resamples, group.size))]
+    return _percentiles(np.median(drawn, axis=1).tolist(), confidence)
+
+
 def runs_interval(
     runs: Sequence[ArrayLike], confidence: float = 0.95, resamples: int = 2_000
 ) -> tuple[float, float]:

@@ -168,6 +168,23 @@ METRICS: tuple[Metric, ...] = (
         ),
         ("imitation_loss", "Loss towards the teacher's labels, before its weight.", "falls"),
         (
+            "plan_loss",
+            "Cross entropy towards the values of all plans, before its weight "
+            "(`teacher.labels=plans`).",
+            "falls; its floor is how undecided the plans are, about 3",
+        ),
+        (
+            "plan_regret",
+            "Points that the policy expects to lose against the best plan, by where it lands.",
+            "falls",
+        ),
+        (
+            "plan_agreement",
+            "Share of these states in which the policy's choice has the buttons and the lane of a "
+            "best plan.",
+            "rises",
+        ),
+        (
             "policy_entropy",
             "Mean entropy of the policy head in replayed states, in nats; with such a head only.",
             "falls from 5.5, that of all 252 actions alike",

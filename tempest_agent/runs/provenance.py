@@ -34,13 +34,13 @@ def record_start(run: Path, resumed_at: int | None = None) -> None:
     starts.append(
         {
             "time": time.strftime(TIME_FORMAT),
-            "command": shlex.join(["tempest-agent", *sys.argv[1:]]),
+            "command": command_line(),
             "resumed_at_step": resumed_at,
             "git_commit": git_commit(),
             "python": platform.python_version(),
             "platform": platform.platform(),
             "cpus": os.cpu_count(),
-            "versions": {name: _version(name) for name in _VERSIONED},
+            "versions": {name: installed_version(name) for name in _VERSIONED},
         }
     )
     with replacing(file) as new:
@@ -66,6 +66,11 @@ def recorded_starts(file: Path) -> list[dict[str, Any]] | None:
     return starts if isinstance(starts, list) else None
 
 
+def command_line() -> str:
+    """Return the command of this process as a shell would be given it."""
+    return shlex.join(["tempest-agent", *sys.argv[1:]])
+
+
 def git_commit() -> str | None:
     """Return the commit of this source, with ``-dirty`` if changed; None outside a checkout."""
     folder = Path(__file__).parent
@@ -86,7 +91,8 @@ def git_commit() -> str | None:
     return f"{commit}-dirty" if commit and git("status", "--porcelain", "-uno") else commit
 
 
-def _version(distribution: str) -> str | None:
+def installed_version(distribution: str) -> str | None:
+    """Return the version of an installed distribution, None where it is not installed."""
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:

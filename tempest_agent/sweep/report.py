@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tempest_agent.evaluation.report import markdown_table
 from tempest_agent.evaluation.statistics import (
     improvement_interval,
     interquartile_mean,
@@ -67,11 +68,7 @@ def markdown(figures: Mapping[str, Any]) -> str:
     """Return the table of ``table`` as aligned Markdown."""
     header = ("variant", "change", "seeds", "score, IQM", "95 % interval", "P(better)",
               "95 % interval", "updates", "seconds")  # fmt: skip
-    rows = [header, *(_cells(row) for row in figures["variants"])]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(header))]
-    lines = [_line(row, widths) for row in rows]
-    lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
-    return "\n".join(lines)
+    return markdown_table(header, [_cells(row) for row in figures["variants"]])
 
 
 def title(figures: Mapping[str, Any]) -> str:
@@ -100,11 +97,6 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         f"{row['updates']:,}",
         "" if row["seconds"] is None else f"{row['seconds']:.0f}",
     )
-
-
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    cells = [f" {text:<{width}} " for text, width in zip(row, widths, strict=True)]
-    return "|" + "|".join(cells) + "|"
 
 
 def _pooled(scores: Sequence[Sequence[int]]) -> list[int]:

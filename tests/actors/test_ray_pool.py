@@ -32,22 +32,6 @@ from tempest_agent.ray_support.watch import RayWatch
 pytestmark = pytest.mark.xdist_group("ray")
 
 
-@pytest.mark.usefixtures("end_of_ray")
-def test_the_handler_of_sigterm_stays() -> None:
-    """Starts the cluster that the next tests share."""
-
-    def handler(number: int, frame: Any) -> None:
-        pass
-
-    ray.shutdown()
-    before = signal.signal(signal.SIGTERM, handler)
-    try:
-        RayExecutor(HonestPlayer, store_bytes=STORE)
-        assert signal.getsignal(signal.SIGTERM) is handler
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 @pytest.mark.usefixtures("shared_ray")
 def test_rounds_come_from_processes_of_their_own_that_end_with_the_pool() -> None:
     pool = pool_of(HonestPlayer)
@@ -224,6 +208,7 @@ def test_a_sigterm_while_ray_begins_gets_the_handler_it_was_meant_for(
 ) -> None:
     got: list[int] = []
     tries: list[int] = []
+    ended: list[int] = []
 
     def exit_as_ray(number: int, frame: Any) -> None:
         sys.exit(number)
@@ -236,6 +221,7 @@ def test_a_sigterm_while_ray_begins_gets_the_handler_it_was_meant_for(
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "shutdown", lambda: ended.append(len(tries)))
     monkeypatch.setattr(ray_executor, "watch_over", lambda _: RayWatch([]))
     monkeypatch.setattr(ray, "put", lambda value: value)
 
@@ -250,6 +236,7 @@ def test_a_sigterm_while_ray_begins_gets_the_handler_it_was_meant_for(
         signal.signal(signal.SIGTERM, before)
     assert got == [signal.SIGTERM]
     assert tries == [0, 1]
+    assert ended == [1]
 
 
 def test_that_ray_itself_is_gone_is_said_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ from tempest_agent.agent.collect.drivers import Drivers
 from tempest_agent.agent.collect.local_source import LocalSource
 from tempest_agent.agent.collect.source import Played
 from tempest_agent.agent.games.tempest_games import TempestGames
+from tempest_agent.agent.replay.plans import PLANS, LateLabels
 from tempest_agent.agent.replay.rows import EPISODE_START, TERMINATED, TRUNCATED
 from tempest_agent.config import Config, ConfigError, load_config
 from tempest_agent.errors import UserError
@@ -88,8 +89,8 @@ def test_asynchronous_rows_are_counted_once_and_weights_are_not_much_older(
     )
     run = Run(Trainer(config, tmp_path, games=games_of(config), teacher=FakeTeacher()))
     last = run.lines[-1]
-    assert run.trainer.steps == run.replay.filled * run.replay.num_envs == 1600
-    rounds = -(-1600 // 16 // steps)
+    assert run.trainer.steps == run.replay.filled * run.replay.num_envs == 800
+    rounds = -(-800 // 16 // steps)
     assert last["actors_taken"] == rounds * steps * 16
     assert (last["actors_lost"], last["actors_duplicates"], last["actors_restarts"]) == (0, 0, 0)
     assert not joined(run)
@@ -132,6 +133,18 @@ def test_no_episode_goes_on_over_the_restart_of_an_actor(
     assert np.isin(np.round(told, 4), np.round(returns, 4)).all()
 
 
+def late_labels(number: int) -> LateLabels:
+    random = np.random.default_rng(number)
+    shape = 2, PLANS
+    return LateLabels(
+        np.array([1, 4]),
+        random.integers(0, 3, 2),
+        random.integers(-31, 32, shape).astype(np.int8),
+        random.integers(0, 4, shape).astype(np.uint8),
+        random.integers(0, 2000, shape).astype(np.uint16),
+    )
+
+
 def test_the_decisions_of_all_actors_are_put_back_in_their_places() -> None:
     played: list[list[Played]] = []
     chunks = []
@@ -145,6 +158,9 @@ def test_the_decisions_of_all_actors_are_put_back_in_their_places() -> None:
 
         source = LocalSource(these, act, FakeTeacher(), drivers)
         played.append([source.play(0.5, 0.1) for _ in range(6)])
+        # Late labels at every other step: of two actors, or of the third.
+        for t in range(1 + actor // 2, 6, 2):
+            played[-1][t] = played[-1][t]._replace(late=late_labels(10 * t + actor))
         last = last_of(played[-1], these.observe(), these.zap_legal())
         chunks.append(Chunk(actor, 0, 0, 1, columns_of(played[-1]), last))
         these.step(np.zeros(games, np.int8), np.zeros(games, np.uint8))
@@ -167,6 +183,15 @@ def test_the_decisions_of_all_actors_are_put_back_in_their_places() -> None:
             if t:
                 np.testing.assert_array_equal(stretch.seen(t)[0][game], one.rows.codes[own])
     assert cuts > 5
+    for t in range(6):
+        late, parts = stretch.played(t).late, [played[actor][t].late for actor in range(3)]
+        known = [(actor, part) for actor, part in enumerate(parts) if part is not None]
+        assert (late is not None) == bool(known)
+        for name in LateLabels._fields if late is not None else ():
+            own = [getattr(part, name) for _, part in known]
+            if name == "game":
+                own = [3 * games + actor for games, (actor, _) in zip(own, known, strict=True)]
+            np.testing.assert_array_equal(getattr(late, name), np.concatenate(own), name)
     for actor in range(3):
         for at in (0, 1):
             last = chunks[actor].last["codes" if at == 0 else "zap_legal"]
@@ -180,10 +205,10 @@ def test_the_decisions_of_all_actors_are_put_back_in_their_places() -> None:
 def halves(tmp_path: Path, config: Config) -> tuple[Trainer, Run]:
     """A run that was stopped in its middle, and the same run gone on with to its end."""
     first = Trainer(config, tmp_path, games=games_of(config), teacher=FakeTeacher())
-    first.loop.on_metrics = lambda line: line["steps"] >= 800 and first.request_stop()
+    first.loop.on_metrics = lambda line: line["steps"] >= 400 and first.request_stop()
     first.run()
     second = Trainer.resume(tmp_path, games=games_of, teacher=FakeTeacher())
-    assert second.steps == first.steps == 800
+    assert second.steps == first.steps == 400
     return first, Run(second)
 
 
@@ -192,14 +217,14 @@ def test_a_run_goes_on_with_new_games_and_equal_counters(tmp_path: Path, mode: s
     config = fake(2, f"actors.{mode}", "actors.chunk_steps=5")
     whole = Run(Trainer(config, tmp_path / "whole", games=games_of(config), teacher=FakeTeacher()))
     _, run = halves(tmp_path / "parts", config)
-    assert run.trainer.steps == whole.trainer.steps == 1600
+    assert run.trainer.steps == whole.trainer.steps == 800
     assert run.weights["updates"] == whole.weights["updates"]
     for name in ("epsilon", "expert_ratio", "learning_rate", "n_steps", "importance", "steps"):
         assert run.lines[-1][name] == whole.lines[-1][name], name
-    assert run.lines[-1]["actors_taken"] >= 1600
-    flags = run.replay.flags[:100]
-    assert (flags[49] & (TERMINATED | TRUNCATED) > 0).all()
-    assert (flags[50] & EPISODE_START > 0).all()
+    assert run.lines[-1]["actors_taken"] >= 800
+    flags = run.replay.flags[:50]
+    assert (flags[24] & (TERMINATED | TRUNCATED) > 0).all()
+    assert (flags[25] & EPISODE_START > 0).all()
     assert not joined(run)
     games = run.trainer.loop.games
     assert isinstance(games, RemoteGames)
@@ -238,13 +263,13 @@ def test_a_stop_waits_for_no_actor_that_is_silent(tmp_path: Path, orders: int, s
     trainers[0].close()
     run = Run(Trainer.resume(tmp_path, games=games_of, teacher=FakeTeacher()))
     whole = Run(Trainer(config, tmp_path / "whole", games=games_of(config), teacher=FakeTeacher()))
-    assert run.trainer.steps == 1600
+    assert run.trainer.steps == 800
     assert run.weights["updates"] == whole.weights["updates"]
     assert not joined(run)
 
 
 def test_a_run_of_one_process_goes_on_with_actors_and_not_the_other_way(tmp_path: Path) -> None:
-    config = arcade(0, "run.steps=1600", "run.log_interval=800")
+    config = arcade(0, "run.steps=1200", "run.log_interval=600")
     first = Trainer(config, tmp_path)
     first.loop.on_metrics = lambda _: first.request_stop()
     steps = first.run()["steps"]
@@ -255,7 +280,7 @@ def test_a_run_of_one_process_goes_on_with_actors_and_not_the_other_way(tmp_path
 
     second = Trainer.resume(tmp_path, actors={"count": 2}, games=remote)
     run = Run(second)
-    assert run.trainer.steps == 1600
+    assert run.trainer.steps == 1200
     last = steps // config.run.num_envs - 1
     assert (run.replay.flags[last + 1] & EPISODE_START > 0).all()
     assert not joined(run)

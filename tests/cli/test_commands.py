@@ -73,6 +73,7 @@ def test_a_film_that_could_not_be_written_is_no_success(here: Path, limit: int) 
     # A limit on the size of files stands in for a full disk.
     code = (
         "import resource, sys\n"
+        "sys.dont_write_bytecode = True  # Python would keep a cut module as if it were whole.\n"
         "from tempest_agent.cli import main\n"
         f"resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))\n"
         "main()\n"

@@ -14,6 +14,7 @@ from matplotlib.colors import to_hex
 from tempest_agent.cli import cli
 from tempest_agent.evaluation import games as evaluation
 from tempest_agent.evaluation.comparison import compare
+from tempest_agent.evaluation.outcomes import Outcomes
 from tempest_agent.evaluation.players import find_player
 from tempest_agent.plots import figure_files as plots
 from tempest_agent.plots.comparison import comparison_figure
@@ -25,7 +26,8 @@ SINGLE_KEYS = {
     *("score_median", "score_max", "level_mean", "level_max", "ticks_mean"),
     *("points_per_1000_ticks", "deaths_per_1000_ticks", "deaths", "seed", "level", "max_ticks"),
     *("input_delay", "bonus_life", "frame_skip", "backend", "checkpoint_sha256"),
-    *("checkpoint_step", "seconds"),
+    *("checkpoint_step", "seconds", "bands", "limit_share", "ended_share", "ticks_median"),
+    *("ticks_median_ci95", "score_median_ci95"),
 }
 
 
@@ -59,11 +61,11 @@ def games_begun(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return begun
 
 
-def stopping_after(number: int, error: BaseException) -> Callable[..., evaluation.Outcomes]:
+def stopping_after(number: int, error: BaseException) -> Callable[..., Outcomes]:
     """``play_games`` that raises ``error`` once ``number`` evaluations are complete."""
     play, calls = evaluation.play_games, iter(range(1_000))
 
-    def stopped(*arguments: Any) -> evaluation.Outcomes:
+    def stopped(*arguments: Any) -> Outcomes:
         if next(calls) == number:
             raise error
         return play(*arguments)
@@ -199,7 +201,7 @@ def test_an_evaluation_that_is_broken_off_leaves_its_complete_games(
     """They are marked, counted, and compared with nothing."""
     play = evaluation.play_games
 
-    def stopped(player: Any, games: Any, *arguments: Any) -> evaluation.Outcomes:
+    def stopped(player: Any, games: Any, *arguments: Any) -> Outcomes:
         outcomes = play(player, games, *arguments)
         if player.name == "expert":
             raise KeyboardInterrupt

@@ -17,6 +17,7 @@ from tempest_agent.agent.checkpoints.checkpoint_files import newest_checkpoint
 
 TRAIN = [sys.executable, "-m", "tempest_agent", "train", "--config", "smoke", "--eval-games", "0"]
 LONG = ["--run-dir", "one", "--set", "run.steps=10_000_000", "--set", "run.log_interval=200"]
+LONG += ["--set", "replay.learning_starts=100"]
 
 
 @contextmanager

@@ -65,11 +65,12 @@ def content(folder: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a complete run ``one`` of 4,000 decisions, checkpoints at 2,000 and 4,000."""
+    """A folder with a complete run ``one`` of 2,000 decisions, checkpoints at 1,008 and 2,000."""
     folder = tmp_path_factory.mktemp("finished")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         command = ["train", "--eval-games", "0", "--config", "smoke", "--run-dir", "one"]
+        command += ["--steps", "2000", "--set", "run.checkpoint_interval=1000"]
         assert CliRunner().invoke(cli, command).exit_code == 0
     return folder
 
@@ -86,11 +87,11 @@ def test_a_complete_run_is_left_as_it_is(run_one: Path, train: Run) -> None:
     before = content(Path())
     result = train("--resume", "one")
     assert result.returncode == 0, result.stderr
-    assert "one is complete (4,000 decisions)" in result.stderr
+    assert "one is complete (2,000 decisions)" in result.stderr
     assert "--steps N" in result.stderr
     figures = json.loads(result.stdout)
-    assert figures["steps"] == 4_000
-    assert figures["checkpoint"] == "one/checkpoints/step_4000.pt"
+    assert figures["steps"] == 2_000
+    assert figures["checkpoint"] == "one/checkpoints/step_2000.pt"
     assert not figures["stopped"]
     assert content(Path()) == before
 
@@ -99,7 +100,7 @@ def test_a_complete_run_is_left_as_it_is(run_one: Path, train: Run) -> None:
 def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_taken(
     run_one: Path, damage: str, run: Run, train: Run
 ) -> None:
-    newest = run_one / "checkpoints" / "step_4000.pt"
+    newest = run_one / "checkpoints" / "step_2000.pt"
     whole = newest.read_bytes()
     half = len(whole) // 2
     changed = bytes(255 - byte for byte in whole[half : half + 40])
@@ -116,17 +117,17 @@ def test_a_damaged_newest_checkpoint_is_named_and_the_one_before_taken(
     assert f"{newest} is damaged" in asked.stderr
     result = train("--resume", "one")
     assert result.returncode == 0, result.stderr
-    assert f"{newest} is damaged: set aside as step_4000.pt.bad" in result.stderr
-    assert json.loads(result.stdout)["steps"] == 4_000
+    assert f"{newest} is damaged: set aside as step_2000.pt.bad" in result.stderr
+    assert json.loads(result.stdout)["steps"] == 2_000
     starts = json.loads((run_one / "run.json").read_text())["starts"]
-    assert starts[-1]["resumed_at_step"] == 2_000
+    assert starts[-1]["resumed_at_step"] == 1_008
     assert newest.exists()
 
 
 def test_damaged_logs_do_not_end_a_resume(run_one: Path, train: Run) -> None:
     for name in ("run.json", "metrics.csv", "evaluations.csv"):
         (run_one / name).write_text("{")
-    result = train("--resume", "one", "--steps", "4400")
+    result = train("--resume", "one", "--steps", "2400")
     assert result.returncode == 0, result.stderr
     assert "Traceback" not in result.stderr
     for name in ("run.json", "metrics.csv", "evaluations.csv"):
@@ -178,7 +179,7 @@ def test_two_processes_cannot_work_on_one_run(run_one: Path, train: Run) -> None
         try:
             eventually(lambda: metrics.stat().st_size != size or first.poll() is not None)
             assert first.poll() is None
-            second = train("--resume", "one", "--steps", "5000")
+            second = train("--resume", "one", "--steps", "3000")
         finally:
             first.kill()
     assert second.returncode == 2
@@ -206,16 +207,16 @@ def test_leftovers_of_a_kill_are_removed(run_one: Path, train: Run) -> None:
 
 def test_the_device_may_change(run_one: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    newest = run_one / "checkpoints" / "step_4000.pt"
+    newest = run_one / "checkpoints" / "step_2000.pt"
     stored: dict[str, Any] = torch.load(newest, weights_only=True)
     stored["config"]["run"]["device"] = "cuda"
     torch.save(stored, newest)
     for device in (None, "cpu", "auto"):
-        assert Session.resumed(run_one, 4_400, 0, device).run()["steps"] == 4_400
-        (run_one / "checkpoints" / "step_4400.pt").unlink()
+        assert Session.resumed(run_one, 2_400, 0, device).run()["steps"] == 2_400
+        (run_one / "checkpoints" / "step_2400.pt").unlink()
         torch.save(stored, newest)
     with pytest.raises(UserError, match="'cuda' is not available"):
-        Session.resumed(run_one, 4_400, 0, "cuda")
+        Session.resumed(run_one, 2_400, 0, "cuda")
     with pytest.raises(UserError, match="unknown device 'gpu'"):
-        Session.resumed(run_one, 4_400, 0, "gpu")
+        Session.resumed(run_one, 2_400, 0, "gpu")
     RunLock(run_one).release()  # A start that failed lets go of the run.

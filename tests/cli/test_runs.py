@@ -29,7 +29,12 @@ TRAIN_KEYS = {
     "expert_ratio",
     "epsilon",
 }
-SHORT = ("train", "--config", "smoke", "--eval-games", "0", "--json")
+SMOKE = (
+    "train", "--config", "smoke", "--steps", "2000", "--set", "run.checkpoint_interval=1000",
+    "--set", "run.log_interval=500", "--set", "replay.learning_starts=200",
+)  # fmt: skip
+"""A run of 2,000 decisions."""
+SHORT = (*SMOKE, "--eval-games", "0", "--json")
 
 
 def run(*arguments: str) -> Result:
@@ -56,12 +61,12 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which a run ``one`` of 4,000 decisions was made, uninterrupted."""
+    """A folder in which a run ``one`` of 2,000 decisions was made, uninterrupted."""
     folder = tmp_path_factory.mktemp("finished")
     before = Path.cwd()
     os.chdir(folder)
     try:
-        figures = result_of("train", "--config", "smoke", "--run-dir", "one", "--json")
+        figures = result_of(*SMOKE, "--run-dir", "one", "--json")
     finally:
         os.chdir(before)
     (folder / "result.json").write_text(json.dumps(figures))
@@ -78,34 +83,34 @@ def in_finished(finished: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_result_and_the_files_of_a_run(in_finished: Path) -> None:
     result = json.loads(Path("result.json").read_text())
     assert result.keys() >= TRAIN_KEYS
-    assert result["steps"] == 4_000
+    assert result["steps"] == 2_000
     assert result["updates"] > 0
     assert Path(result["checkpoint"]).is_file()
     settings = yaml.safe_load(Path("one/config.yaml").read_text())
-    assert settings["run"]["steps"] == 4_000
+    assert settings["run"]["steps"] == 2_000
     start = json.loads(Path("one/run.json").read_text())["starts"][0]
     assert start["command"].startswith("tempest-agent")
     assert {"git_commit", "versions", "python", "time"} <= start.keys()
     logged = rows(Path("one/metrics.csv"))
     assert [int(row["steps"]) for row in logged] == sorted({int(row["steps"]) for row in logged})
     assert {"loss", "expert_ratio", "epsilon", "learning_rate"} <= logged[-1].keys()
-    assert [int(row["steps"]) for row in rows(Path("one/evaluations.csv"))] == [2_000, 4_000]
+    assert [int(row["steps"]) for row in rows(Path("one/evaluations.csv"))] == [1_008, 2_000]
     assert list(Path("one").glob("events.out.tfevents.*"))
     latest = Path("checkpoints/latest.pt").read_bytes()
     assert latest == Path(result["checkpoint"]).read_bytes()
-    assert torch.load("checkpoints/latest.pt", weights_only=True)["step"] == 4_000
+    assert torch.load("checkpoints/latest.pt", weights_only=True)["step"] == 2_000
 
 
 def test_the_end_of_a_run_says_what_to_do_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    result = run("train", "--config", "smoke", "--run-dir", "my run", "--eval-games", "2")
+    result = run(*SMOKE, "--run-dir", "my run", "--eval-games", "2")
     assert result.exit_code == 0, result.output
     lines = [line.strip().split("  ", 1) for line in result.stdout.splitlines()[1:]]
     shown = {name: text.strip() for name, text in lines}
     assert next(iter(shown)) == "greedy games"  # What to judge the run by comes first.
-    assert shown["decisions"] == "4,000 of 4,000"
+    assert shown["decisions"] == "2,000 of 2,000"
     assert "compiling, is not counted" in shown["speed"]
     assert shown["curves"] == "tensorboard --logdir 'my run'"
     assert shown["watch it"] == "tempest-agent play latest --record game.mp4"
@@ -120,12 +125,11 @@ def test_a_printed_line_begins_with_the_greedy_games(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    every = ("--set", "run.checkpoint_interval=2000", "--set", "run.log_interval=1000")
-    result = run("train", "--config", "smoke", "--run-dir", "r", "--eval-games", "2", *every)
+    result = run(*SMOKE, "--run-dir", "r", "--eval-games", "2")
     assert result.exit_code == 0, result.output
     first = float(rows(Path("r/evaluations.csv"))[0]["score_iqm"])
     printed = [line for line in result.stderr.splitlines() if ", expert 0." in line]
-    before = [line for line in printed if line.startswith(("1,", "2,0"))]
+    before = [line for line in printed if line.startswith(("512", "1,0"))]
     assert before
     assert not any("greedy" in line for line in before[:1])  # None were played yet.
     assert any(f": greedy {first:,.0f}, " in line for line in printed)
@@ -181,16 +185,16 @@ def test_two_runs_at_the_same_time_get_folders_of_their_own(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(time, "strftime", lambda *_: "now")
-    folders = [result_of(*SHORT, "--steps", "700")["run_dir"] for _ in range(2)]
+    folders = [result_of(*SHORT, "--steps", "400")["run_dir"] for _ in range(2)]
     assert folders == ["runs/smoke-now-s1", "runs/smoke-now-s1-2"]
     # Without a path the newest run is resumed.
-    assert result_of("train", "--json", "--resume", "--steps", "800")["run_dir"] == folders[1]
+    assert result_of("train", "--json", "--resume", "--steps", "500")["run_dir"] == folders[1]
 
 
 def test_a_resumed_run_cannot_be_made_shorter(in_finished: Path) -> None:
     result = run("train", "--resume", "one", "--steps", "100")
     assert result.exit_code == 2
-    assert "4000" in result.stderr
+    assert "2000" in result.stderr
     assert "--steps 100" in result.stderr
 
 
@@ -226,16 +230,16 @@ def test_ctrl_c_saves_and_resuming_goes_on_as_if_nothing_had_happened(
     assert "Traceback" not in errors
     result = json.loads(output)
     assert result["stopped"]
-    assert 1_000 <= result["steps"] < 4_000
+    assert 500 <= result["steps"] < 2_000
     resumed = result_of("train", "--resume", "stopped", "--eval-games", "0", "--json")
-    assert resumed["steps"] == 4_000
+    assert resumed["steps"] == 2_000
     # Means over the interval in which the run was stopped cover a part of it only.
     exact = ("steps", "updates", "expert_ratio", "epsilon", "learning_rate", "games")
     logs = [rows(Path(name) / "metrics.csv") for name in ("one", "stopped")]
     assert [[row[n] for n in exact] for row in logs[0]] == [
         [row[n] for n in exact] for row in logs[1]
     ]
-    ends = [torch.load(f"{name}/checkpoints/step_4000.pt") for name in ("one", "stopped")]
+    ends = [torch.load(f"{name}/checkpoints/step_2000.pt") for name in ("one", "stopped")]
     for one, other in zip(*(end["learner"]["average"].values() for end in ends), strict=True):
         assert torch.equal(one, other)
     starts = json.loads(Path("stopped/run.json").read_text())["starts"]
@@ -245,7 +249,7 @@ def test_ctrl_c_saves_and_resuming_goes_on_as_if_nothing_had_happened(
 def test_a_checkpoint_is_evaluated_and_played_alike(in_finished: Path) -> None:
     games = ("--episodes", "3", "--max-ticks", "400")
     figures = result_of("eval", "latest", *games, "--json")
-    assert figures["checkpoint_step"] == 4_000
+    assert figures["checkpoint_step"] == 2_000
     assert len(figures["checkpoint_sha256"]) == 64
     assert figures["policy"] == "checkpoints/latest.pt"
     played = run("play", "checkpoints/latest.pt", *games)

@@ -20,7 +20,9 @@ from tempest_agent.envs.api.tempest_env import TempestEnv
 from tempest_agent.envs.engine.game_step import RUNNING
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.envs.machine.memory import STATE_HIGH_SCORE_CHECK
-from tempest_agent.evaluation.games import EvaluationGames, Outcomes, joined, play_games, summary
+from tempest_agent.evaluation.bands import BANDS
+from tempest_agent.evaluation.games import EvaluationGames, play_games
+from tempest_agent.evaluation.outcomes import Outcomes, joined, summary
 from tempest_agent.evaluation.playback import play_ticks
 from tempest_agent.evaluation.players import (
     PlayerChoice,
@@ -29,7 +31,7 @@ from tempest_agent.evaluation.players import (
     find_player,
     network_choice,
 )
-from tempest_agent.evaluation.statistics import bootstrap_interval
+from tempest_agent.evaluation.statistics import bootstrap_interval, median_interval
 from tempest_agent.experts import ScriptedExpert
 
 EVAL_KEYS = {
@@ -138,6 +140,9 @@ def test_the_score_is_that_of_the_environment_whatever_its_reward() -> None:
 def test_summary_against_a_hand_computed_case() -> None:
     deaths = np.zeros((4, len(DEATH_CAUSES)), np.int64)
     deaths[0, 0], deaths[3, 4] = 2, 1
+    bands = np.zeros((4, len(BANDS), 2), np.int64)
+    bands[:, 0] = [(500, 2), (1_000, 0), (1_500, 0), (1_000, 0)]
+    bands[3, 5] = 2_000, 1
     figures = summary(
         Outcomes(
             scores=np.array([0, 10_000, 20_000, 1_500_000]),
@@ -145,6 +150,7 @@ def test_summary_against_a_hand_computed_case() -> None:
             ticks=np.array([500, 1_000, 1_500, 3_000]),
             truncated=np.array([False, False, False, True]),
             deaths=deaths,
+            bands=bands,
         )
     )
     assert figures["scores"] == [0, 10_000, 20_000, 1_500_000]
@@ -161,6 +167,15 @@ def test_summary_against_a_hand_computed_case() -> None:
     assert figures["deaths"] == dict(zip(DEATH_CAUSES, [2, 0, 0, 0, 1], strict=True))
     low, high = figures["score_iqm_ci95"]
     assert 0 <= low <= 15_000 <= high <= 1_500_000
+    assert figures["ended_share"] == 0.75
+    assert figures["score_median_ci95"] == list(median_interval([0, 10_000, 20_000, 1_500_000]))
+    assert figures["ticks_median"] == 1_250.0
+    assert figures["ticks_median_ci95"] == list(median_interval([500, 1_000, 1_500, 3_000]))
+    first, *empty, last = figures["bands"]
+    rate = {"ticks": 4_000, "deaths": 2, "deaths_per_1000_ticks": 0.5}
+    assert first == {"levels": [1, 16], **rate}
+    assert last == {"levels": [81, 99], "ticks": 2_000, "deaths": 1, "deaths_per_1000_ticks": 0.5}
+    assert [band["deaths_per_1000_ticks"] for band in empty] == [None] * 4
 
 
 def test_the_command_prints_every_key_and_nothing_else() -> None:
@@ -247,13 +262,15 @@ def test_games_that_are_complete_are_kept_when_others_are_broken_off(
 def test_a_repeated_game_counts_once_in_the_interval() -> None:
     scores = np.array([10, 20, 20, 30])
     deaths = np.zeros((4, len(DEATH_CAUSES)), np.int64)
-    plain = Outcomes(scores, scores, scores, scores > 99, deaths)
+    bands = np.zeros((4, len(BANDS), 2), np.int64)
+    plain = Outcomes(scores, scores, scores, scores > 99, deaths, bands)
     copies = dataclasses.replace(plain, traces=np.array([7, 5, 5, 9], np.uint64))
     assert plain.repeated == []
     assert copies.repeated == [2]
     assert joined([copies, copies]).repeated == [2, 4, 5, 6, 7]
     assert summary(copies)["scores"] == summary(plain)["scores"]
     assert summary(copies)["score_iqm_ci95"] == list(bootstrap_interval([[10, 20, 30]]))
+    assert summary(copies)["score_median_ci95"] == list(median_interval([10, 20, 30]))
     assert summary(plain)["score_iqm_ci95"] == list(bootstrap_interval([scores]))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from arena import play_games, start_batch, tick_batch
 from numpy.typing import NDArray
+from planner_scenes import scenes
 
 from tempest_agent.envs.machine.compiled import kernel
 from tempest_agent.envs.machine.memory import RAM_DTYPE, STATE_PLAY, STATE_WARP, as_bytes
@@ -15,23 +16,6 @@ from tempest_agent.experts import Budget, Planner, ScriptedExpert, make_teacher
 from tempest_agent.experts.scripted.expert import reseed
 
 SMALL = Budget(horizon=8, streams=1)
-
-
-def scenes(games: int = 5, ticks: int = 150, level: int = 20) -> NDArray[np.void]:
-    """Games in the middle of a level, played there by the expert with a shaky hand."""
-    dice = np.random.default_rng(4)
-    expert = ScriptedExpert()
-    rams = np.zeros(games, RAM_DTYPE)
-    sources = new_streams([np.random.SeedSequence((9, game)) for game in range(games)])
-    start_batch(rams, sources, Switches(start_level=level).record())
-    over, scores = np.zeros(games, np.bool_), np.zeros(games, np.int64)
-    for _ in range(ticks):
-        spins, buttons = (part.astype(np.int16) for part in expert.act(rams))
-        spins[dice.random(games) < 0.8] = 0
-        tick_batch(rams, sources, spins, buttons, over, scores, np.zeros(5, np.int64))
-    alive = (rams["game_state"] == STATE_PLAY) & (rams["player_lane_ccw"] < 0x80)
-    assert alive.sum() >= 3
-    return rams[alive]
 
 
 @kernel

@@ -1,23 +1,18 @@
-"""How a Ray cluster is joined or started: what listens where, and what is said if none comes up."""
+"""How a Ray cluster is joined or started, and what is said if none comes up."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 import ray
 from click.testing import CliRunner
-from places import SUPPORT
 
 from tempest_agent.actors.remote_games import remote_games
 from tempest_agent.cli import cli
@@ -66,73 +61,6 @@ def test_a_run_and_a_sweep_say_so_in_one_line(deaf_port: int) -> None:
 
     with pytest.raises(UserError, match=words):
         connect(Untouched(), address, 0)
-
-
-ALONE = """
-import json, os, pathlib, sys
-sys.path.insert(0, sys.argv[1])
-from processes import below, listening, process
-from tempest_agent.ray_support.cluster import LOCAL, connect, import_ray
-ray = import_ray("a test needs", "nothing")
-connect(ray, LOCAL, 80 * 2**20)
-
-@ray.remote
-class Worker:
-    def token(self):
-        return os.environ["RAY_AUTH_TOKEN"]
-
-workers = [Worker.remote() for _ in range(2)]
-tokens = ray.get([each.token.remote() for each in workers])
-family = below(os.getpid())
-address = ray.get_runtime_context().gcs_address
-
-def reaches(token):
-    # In a process of its own, because Ray remembers the token.
-    code = "import ray, sys; from ray._raylet import GcsClient; " \
-        "GcsClient(address=sys.argv[1]).internal_kv_keys(b'', None, timeout=20)"
-    environment = {**os.environ, "RAY_AUTH_TOKEN": token}
-    import subprocess
-    done = subprocess.run([sys.executable, "-c", code, address], env=environment,
-                          capture_output=True, text=True)
-    return "" if done.returncode == 0 else done.stderr
-
-print(json.dumps({
-    "listening": sorted(listening([process(os.getpid()), *family])),
-    "names": [each.read("cmdline") for each in family],
-    "tokens": tokens,
-    "ours": reaches(tokens[0]),
-    "theirs": reaches("0" * 64),
-    "open": [folder.name for folder in pathlib.Path(sys.argv[2]).iterdir()
-             if folder.stat().st_mode & 0o077],
-}))
-"""
-
-
-@pytest.mark.timeout(600)  # On a busy machine.
-def test_a_cluster_for_one_run_is_out_of_reach_for_others(tmp_path: Path) -> None:
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("RAY_AUTH_")}
-    environment.pop("RAY_TMPDIR", None)
-    # Sockets have short paths.
-    with TemporaryDirectory() as place:
-        done = subprocess.run(
-            [sys.executable, "-c", ALONE, str(SUPPORT), place],
-            capture_output=True, text=True,
-            env={**environment, "HOME": str(tmp_path), "TMPDIR": place},
-        )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert {"gcs_server", "raylet", "ray::Worker"} <= {
-        server for server in ("gcs_server", "raylet", "ray::Worker")
-        if any(server in name for name in found["names"])
-    }  # fmt: skip
-    assert found["listening"] == ["127.0.0.1"]
-    assert len(set(found["tokens"])) == 1
-    assert len(found["tokens"][0]) == 64
-    assert found["ours"] == ""
-    assert "nauthenticated" in found["theirs"] or "token" in found["theirs"], found["theirs"]
-    assert found["open"] == []
-    # Ray's own token, which others may read, is neither used nor made.
-    assert not (tmp_path / ".ray").exists()
 
 
 def slow_machine(**_: Any) -> None:

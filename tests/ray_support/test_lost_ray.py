@@ -1,4 +1,4 @@
-"""Runs and sweeps on a real Ray of which a server is killed: the head, or this machine's raylet."""
+"""Runs and sweeps on a real Ray whose head is killed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import ray
 from inline_executor import InlineExecutor
 from places import SUPPORT
 from processes import Process, below, eventually
@@ -43,27 +42,6 @@ except UserError as error:
     sys.exit(str(error))
 """
 """One command, which writes ``began`` and, when it is asked to end, ``saved``."""
-
-ACTORS = """
-import os, signal, sys
-sys.path.insert(0, sys.argv[1])
-import ray_players
-from processes import below
-from ray_pools import make_order, pool_of
-from tempest_agent.agent.collect.source import PlayFailedError
-pool = pool_of(ray_players.HonestPlayer, 1, max_restarts=1000)
-pool.next_round(make_order)
-for each in below(os.getpid()):
-    if each.read("cmdline").split("\\0")[0].endswith("/raylet"):
-        os.kill(each.pid, signal.SIGKILL)
-try:
-    while True:
-        pool.next_round(make_order)
-except PlayFailedError as error:
-    pool.close()
-    sys.exit(str(error))
-"""
-"""One actor on a Ray of its own, whose raylet is killed."""
 
 PATIENT = {
     "RAY_gcs_rpc_server_reconnect_timeout_s": "600",
@@ -143,7 +121,6 @@ def started() -> tuple[list[Process], Cluster]:
 
     Ray gives itself 30 seconds to begin, which can be too few where the machine is busy.
     """
-    ray.shutdown()  # The cluster that tests share: processes would join neither beside it.
     head = {"num_cpus": 2, "object_store_memory": STORE}
     for _ in range(3):
         before = below(os.getpid())
@@ -161,7 +138,7 @@ def helps(process: Process) -> bool:
 
 
 @pytest.fixture(scope="module")
-def killed(tmp_path_factory: pytest.TempPathFactory) -> Killed:
+def killed(no_shared_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Killed:
     return Killed(tmp_path_factory.mktemp("killed"))
 
 
@@ -208,11 +185,3 @@ def test_a_sweep_lets_its_commands_save_and_says_how_to_go_on(killed: Killed) ->
 def test_no_process_is_left_once_the_cluster_is_gone(killed: Killed) -> None:
     assert killed.processes
     eventually(lambda: not any(each.alive for each in killed.processes))
-
-
-@pytest.mark.timeout(1800)  # Where nothing is compiled yet and the machine is busy.
-def test_a_raylet_that_is_lost_ends_the_play_before_ray_ends_the_process(tmp_path: Path) -> None:
-    program = Program(tmp_path / "actors", ACTORS, str(SUPPORT))
-    program.ends()
-    assert program.process.returncode == 1, program.errors
-    assert program.last_line.startswith("Ray has ended on this machine"), program.errors

@@ -73,11 +73,13 @@ def random_batch(random: np.random.Generator, rows: int = 256, reward=reward_of)
     )
 
 
-def train(learner: Learner, updates: int, reward=reward_of, rate: float = 5e-3) -> None:  # type: ignore[no-untyped-def]
+def train(  # type: ignore[no-untyped-def]
+    learner: Learner, updates: int, reward=reward_of, rate: float = 5e-3, rows: int = 256
+) -> None:
     random = np.random.default_rng(0)
     for update in range(updates):
         left = 1.0 - update / updates
-        learner.update(random_batch(random, reward=reward), rate * (0.1 + 0.9 * left), 0.0)
+        learner.update(random_batch(random, rows, reward), rate * (0.1 + 0.9 * left), 0.0)
 
 
 def greedy_reward(learner: Learner, reward=reward_of) -> float:  # type: ignore[no-untyped-def]

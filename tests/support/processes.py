@@ -89,6 +89,12 @@ def listening(processes: Iterable[Process]) -> set[str]:
     return found
 
 
+def shared_memory(one: Process) -> set[str]:
+    """The files of shared memory that it holds."""
+    found = (line.split(maxsplit=5) for line in one.read("maps").splitlines())
+    return {parts[5] for parts in found if parts[5:] and "/dev/shm" in parts[5]}
+
+
 def kill(processes: Iterable[Process]) -> None:
     """End those that still run."""
     for each in processes:

@@ -25,7 +25,7 @@ def arcade(actors: int, *overrides: str) -> Config:
     """A short run on the arcade's games: lives are lost and games cut."""
     return load_config(
         "smoke",
-        ["run.device=cpu", "learner.precision=float32", "run.steps=2400", "game.max_ticks=150",
+        ["run.device=cpu", "learner.precision=float32", "run.steps=1200", "game.max_ticks=100",
          "game.frame_skip=2", "game.start_levels=[1, 2, 9]",
          "teacher.score=20000", f"actors.count={actors}", *overrides],
     )  # fmt: skip
@@ -33,7 +33,7 @@ def arcade(actors: int, *overrides: str) -> Config:
 
 def fake(actors: int, *overrides: str) -> Config:
     """A short run on a small problem."""
-    return load_config(None, [*SMALL, "run.steps=1600", f"actors.count={actors}", *overrides])
+    return load_config(None, [*SMALL, "run.steps=800", f"actors.count={actors}", *overrides])
 
 
 def fake_player(config: Config, part: ActorShare) -> GamesPlayer:

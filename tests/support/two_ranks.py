@@ -35,11 +35,12 @@ KINDS = {
 ROWS = 64
 UPDATES = 6
 SKIPPED = (2, 4)
+STEPS = 800
 RUN = (
-    *SMALL, "run.steps=1200", "run.log_interval=200", "replay.prioritised=true",
+    *SMALL, f"run.steps={STEPS}", "run.log_interval=200", "replay.prioritised=true",
     "run.keep_checkpoints=9", "run.checkpoint_interval=400", "exploration.epsilon_max=0.5",
 )  # fmt: skip
-STOP = 600
+STOP = 400
 
 
 def learner_of(kind: str, replicas: Replicas = ALONE) -> Learner:
@@ -106,7 +107,7 @@ def run_of(folder: Path, replicas: Replicas, stop: bool) -> dict[str, Any]:
 def rolled_back(folder: Path, replicas: Replicas) -> dict[str, Any]:
     """What new networks are after the guard has gone back to the end of a run."""
     trainer = trainer_of(folder, replicas)
-    trainer.loop.guard.good_step = 1200
+    trainer.loop.guard.good_step = STEPS
     step = trainer.loop.guard.remedies.restore()
     return {"step": step, "weights": view(trainer.loop)["weights"]}
 
@@ -199,26 +200,33 @@ def everything(folder: Path) -> dict[str, Any]:
     return found
 
 
-def lost(how: str) -> dict[str, Any]:
-    """The second rank does not answer any more, or is ``killed``."""
+def silent() -> str:
+    """The second rank does not answer any more; what the first one says."""
     # They have a few seconds to meet: from here on, and not from when each of them was started.
     print("ready", flush=True)
     sys.stdin.readline()
-    replicas = join()
+    return lost(join(), killed=False)
+
+
+def lost(replicas: Replicas, killed: bool) -> str:
     replicas.gather(0)
     if replicas.rank == 1:
-        if how == "killed":
+        if killed:
             os.kill(os.getpid(), signal.SIGKILL)
         sys.stdin.read()
         os._exit(0)
     try:
         replicas.gather(1)
     except RankLostError as error:
-        return {"message": str(error)}
+        return str(error)
     raise AssertionError("nothing was noticed")
 
 
 if __name__ == "__main__":
     target = Path(sys.argv[1])
-    outcome = lost(*sys.argv[2:]) if sys.argv[2:] else everything(target)
-    torch.save(outcome, target / f"rank{os.environ['RANK']}.pt")
+    if sys.argv[2:]:
+        said = silent()
+    else:
+        torch.save(everything(target), target / f"rank{os.environ['RANK']}.pt")
+        said = lost(Ranks(int(os.environ["RANK"]), 2), killed=True)
+    (target / "said").write_text(said)

@@ -78,7 +78,7 @@ class Fails(InlineExecutor):
 
 
 class Failing:
-    """A run of 1600 decisions on a small problem, whose two actors end in its middle."""
+    """A run of 800 decisions on a small problem, whose two actors end in its middle."""
 
     def __init__(
         self, folder: Path, monkeypatch: pytest.MonkeyPatch, way: str, answers: int, *more: str
@@ -151,7 +151,7 @@ def test_what_was_played_is_saved_before_the_run_ends(
     assert content["collector"]["actors"]["totals"]["taken"] == steps
 
     rest = run.goes_on()
-    assert rest.trainer.steps == rest.replay.filled * 16 == 1600
+    assert rest.trainer.steps == rest.replay.filled * 16 == 800
     assert rest.weights["updates"] == whole_updates
     assert not joined(rest)
 
@@ -174,7 +174,7 @@ def test_a_full_disk_is_said_after_the_first_reason(
         "step_400.pt",
         "replay_400.npz",
     }
-    assert run.goes_on().trainer.steps == 1600
+    assert run.goes_on().trainer.steps == 800
 
 
 def full_disk(_: Any) -> None:
@@ -208,7 +208,7 @@ def test_what_is_saved_already_is_not_written_again(
         resumed.run()
     assert str(caught.value) == error
     assert written == [checkpoints(tmp_path)]
-    assert run.goes_on().trainer.steps == 1600
+    assert run.goes_on().trainer.steps == 800
 
 
 def test_a_run_that_has_not_begun_leaves_no_checkpoint(

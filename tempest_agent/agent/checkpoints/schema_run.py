@@ -8,6 +8,8 @@ from torch import Tensor
 
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import LARGEST
+from tempest_agent.envs.machine.inputs import MAX_INPUT_DELAY
+from tempest_agent.envs.machine.memory import RAM_SIZE
 from tempest_agent.stability.symptoms import SYMPTOMS
 
 from .schema_checks import (
@@ -184,6 +186,13 @@ def state_entries(games: int, layout: Layout) -> dict[str, Check]:
             "random": _PCG64,
         }
     )
+    labels: dict[str, Check] = {
+        "images": tensor("uint8", games, None, RAM_SIZE),
+        "inputs": tensor("int16", games, None, MAX_INPUT_DELAY, 2),
+        **dict.fromkeys(("open", "asked"), tensor("bool", games, None)),
+        "delay": whole(0, MAX_INPUT_DELAY),
+        "random": _PCG64,
+    }
     codes = tensor("int8 uint8 float16 float32 float64", games, layout.num_features)
     history = record(
         {
@@ -197,6 +206,7 @@ def state_entries(games: int, layout: Layout) -> dict[str, Check]:
         {
             "games": record({"states": tensor("uint8", games, None), "observation": codes}),
             "drivers": drivers,
+            "labels": record(labels, all_of=labels),
             "episode_start": tensor("bool", games),
             "largest_reward": number(0),
             "counts": table_of(list_of(any_number)),

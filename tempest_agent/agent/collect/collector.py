@@ -22,6 +22,7 @@ class Collector:
         replay: stores the decisions.
         fire_and_zap: whether the discrete action is Tempest's two buttons.
         replicas: processes whose finished games are counted together.
+        death_ticks: rows before a death that are marked, in a replay that keeps plans.
     """
 
     def __init__(
@@ -30,8 +31,10 @@ class Collector:
         replay: ReplayBuffer,
         fire_and_zap: bool = True,
         replicas: Replicas = ALONE,
+        death_ticks: int = 0,
     ) -> None:
         self.source, self.replay = source, replay
+        self.death_ticks = death_ticks
         self.largest_reward = 0.0
         self.counts = PlayCounts(fire_and_zap)
         self.history = GameHistory(source.drivers.teacher_free, replicas)
@@ -43,6 +46,10 @@ class Collector:
         if played.abandoned is not None:
             self._end(played.abandoned)
         self.replay.add(rows)
+        if self.replay.plan_columns:
+            self.replay.mark_deaths(step.lost_lives(), self.death_ticks)
+            if played.late is not None:
+                self.replay.add_labels(played.late)
         self.largest_reward = max(self.largest_reward, float(np.abs(step.reward).max()))
         if rows.labelled.any():
             self.counts.compare(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.replay.plans import LateLabels
 from tempest_agent.agent.replay.rows import Rows
 from tempest_agent.errors import UserError
 
@@ -52,6 +53,8 @@ class Played(NamedTuple):
     own_buttons: NDArray[np.uint8]
     abandoned: Abandoned | None = None
     """Games that were replaced by new ones before this decision; None for none."""
+    late: LateLabels | None = None
+    """Labels of this and earlier decisions that have arrived with it; None for none."""
 
 
 class Source(Protocol):

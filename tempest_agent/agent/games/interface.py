@@ -42,6 +42,10 @@ class Step(NamedTuple):
     death_cause: NDArray[np.int8] | None = None
     """Index into ``DEATH_CAUSES`` where a life was lost, -1 elsewhere; None is not known."""
 
+    def lost_lives(self) -> NDArray[np.bool_]:
+        """Return where a life was lost, ``(N,)``, as far as the games say."""
+        return self.terminated if self.death_cause is None else self.death_cause >= 0
+
 
 class Games(Protocol):
     """N games side by side."""

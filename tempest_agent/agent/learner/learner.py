@@ -13,13 +13,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from tempest_agent.agent.devices import Column
+from tempest_agent.agent.devices import Column, to_device
 from tempest_agent.agent.inference.greedy import act, features
 from tempest_agent.agent.inference.inference_copy import InferenceCopy, aligns
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.networks.q_network import Heads, QNetwork
 from tempest_agent.agent.replay.buffer import ReplayBuffer
-from tempest_agent.agent.replay.rows import Batch, micro_batches
+from tempest_agent.agent.replay.rows import Batch, PlanBatch, micro_batches
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.config import Config
 
@@ -106,12 +106,21 @@ class Learner:
         the importance weights.
         """
         batch = replay.sample(count, importance)
-        errors = self.update(batch, learning_rate, imitation, accumulation)
+        plans = None
+        if self.objective.plan_losses is not None:
+            rows = self.learner.plan_batch_size * accumulation
+            plans = replay.sample_plans(rows, self.learner.death_share)
+        errors = self.update(batch, learning_rate, imitation, accumulation, plans)
         record_ages(replay.ages(batch.rows), self.replicas.size, self.metrics)
         return batch.rows, errors
 
     def update(
-        self, batch: Batch, learning_rate: float, imitation: float, accumulation: int = 1
+        self,
+        batch: Batch,
+        learning_rate: float,
+        imitation: float,
+        accumulation: int = 1,
+        plans: PlanBatch | None = None,
     ) -> Column:
         """Make one optimiser step; return the absolute errors ``(B,)``, of the batch's kind.
 
@@ -120,11 +129,14 @@ class Learner:
             learning_rate: step size of this update.
             imitation: gate of the imitation terms, 0 to 1.
             accumulation: factor on the number of micro-batches.
+            plans: states that teach the policy head by the values of their plans.
         """
         self.settle()
         for group in self.optimizer.param_groups:
             group["lr"] = learning_rate
         errors = self._accumulate(batch, imitation, accumulation)
+        if plans is not None:
+            self._accumulate_plans(plans, accumulation)
         limit = self.learner.max_grad_norm
         step = clip_and_step(self.optimizer, self._parts, limit, self.precision, self.replicas)
         self.grad_norm = step.norm
@@ -137,7 +149,8 @@ class Learner:
     def _accumulate(self, batch: Batch, imitation: float, accumulation: int) -> Tensor:
         """Leave the gradient of ``batch`` in the network, with the memory of one micro-batch."""
         count = len(batch.rows)
-        labels = self._count_labels(batch) if self.objective.imitates(imitation) else 1.0
+        imitates = self.objective.imitates(imitation)
+        labels = self._count(usable_labels(batch)) if imitates else 1.0
         parts = self.learner.gradient_accumulation_steps * accumulation
         errors = torch.empty(count, device=self.device)
         for parameter in self.online.parameters():
@@ -163,6 +176,25 @@ class Learner:
         observation = observation if inputs is None else inputs(observation)
         return self.objective.rows(batch, target, observation)
 
+    def _accumulate_plans(self, plans: PlanBatch, accumulation: int) -> None:
+        """Add the gradient of the policy head's losses in ``plans``."""
+        count = len(plans.zap_legal)
+        parts = min(count, self.learner.gradient_accumulation_steps * accumulation)
+        for first, last in micro_batches(count, parts):
+            share = (last - first) / (count * self.replicas.size)
+            loss = self._plan_loss(plans.part(first, last))
+            self.precision.backward(loss, share)
+
+    def _plan_loss(self, batch: PlanBatch) -> Tensor:
+        losses = self.objective.plan_losses
+        assert losses is not None, "plans are drawn only where they are learned from"
+        observation = features(batch.codes, self.layout, self.device)
+        zap_legal = to_device(batch.zap_legal, self.device)
+        wanted = losses.wanted(batch.plans, observation, zap_legal)
+        with self.precision.autocast():
+            logits = self.online.preferences(observation).logits
+        return losses.loss(logits, wanted, zap_legal, self.metrics)
+
     def _add_gradient(
         self, rows: BatchRows, imitation: float, labels: Tensor | float, share: float
     ) -> tuple[Tensor, Tensor]:
@@ -180,9 +212,8 @@ class Learner:
         self.precision.backward(result.loss, share)
         return result.predicted, result.each
 
-    def _count_labels(self, batch: Batch) -> Tensor | float:
-        """Return the usable labels of the whole update, at least 1."""
-        usable = usable_labels(batch)
+    def _count(self, usable: Column) -> Tensor | float:
+        """Return the ``usable`` rows of the whole update, at least 1."""
         # Not read back from the device, which would make this wait for the update before it.
         if isinstance(usable, Tensor):
             return self.replicas.total(usable.sum()).clamp(min=1.0)

@@ -17,7 +17,7 @@ from tempest_agent.config import Config
 from tempest_agent.envs.machine.inputs import ZAP
 
 from .metrics import Metrics
-from .policy_losses import Labels, PolicyLosses
+from .policy_losses import Labels, PlanLosses, PolicyLosses
 from .targets import Target
 
 
@@ -65,11 +65,14 @@ class Objective:
         self.online = online
         self.device = device
         self.policy_losses = PolicyLosses(config, online)
+        self.plan_losses: PlanLosses | None = None
+        if config.teacher.labels == "plans":
+            self.plan_losses = PlanLosses(config, online.layout, device)
 
     def imitates(self, imitation: Tensor | float) -> bool:
         """Return whether the loss has an imitation term; a tensor counts as a gate above 0."""
         is_on = isinstance(imitation, Tensor) or imitation > 0
-        return is_on and self.learner.imitation != "none"
+        return is_on and self.learner.imitation != "none" and self.plan_losses is None
 
     def rows(self, batch: Batch, target: Target, observation: Tensor) -> BatchRows:
         """Return ``batch`` with its ``target`` and the network's input as the loss needs it."""

@@ -24,8 +24,9 @@ LANE_FEATURES = 16
 def needed_memory(config: Config) -> dict[str, int]:
     """Return the bytes that a run needs at least, by the setting to lower."""
     replay, run = config.replay, config.run
+    plans = config.teacher.labels == "plans"
     features = tempest_layout(config.game).num_features
-    row_bytes = ReplayBuffer.bytes_per_row(features, replay.prioritised)
+    row_bytes = ReplayBuffer.bytes_per_row(features, replay.prioritised, plans)
     return {
         f"replay.capacity={replay.capacity}": replay.capacity * row_bytes,
         **_network_memory(config, features, BUTTON_PAIRS),

@@ -14,6 +14,7 @@ import torch
 from tempest_agent.agent.collect.collector import Collector
 from tempest_agent.agent.collect.drivers import Drivers
 from tempest_agent.agent.collect.local_source import LocalSource
+from tempest_agent.agent.collect.plan_labeller import make_labeller
 from tempest_agent.agent.collect.source import Played, PlayedElsewhere, Source
 from tempest_agent.agent.collect.throughput import Throughput
 from tempest_agent.agent.curriculum.curriculum import Curriculum
@@ -119,13 +120,17 @@ class TrainingLoop:
             slice(replicas.rank, None, replicas.size),
         )
         source = self._source(games, drivers)
-        self.collector = Collector(source, self.replay, layout.fire_and_zap, replicas)
+        self.collector = Collector(
+            source, self.replay, layout.fire_and_zap, replicas, config.teacher.death_labels
+        )
         self.throughput = Throughput(config.learner.batch_size * replicas.size)
 
     def _source(self, games: Games, drivers: Drivers) -> Source:
         if isinstance(games, PlayedElsewhere):
             return games.source(self.learner, drivers)
-        return LocalSource(games, self.learner.act, self.teacher, drivers)
+        drivers_seed = seeds_of(self.config.run.seed)[1]
+        labeller = make_labeller(self.config, games, drivers_seed)
+        return LocalSource(games, self.learner.act, self.teacher, drivers, labeller)
 
     def plan(self, config: Config) -> None:
         """Restart the schedules as ``config`` has them; the number of steps may be another."""

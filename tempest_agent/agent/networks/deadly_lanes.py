@@ -34,6 +34,22 @@ def deadly_turns(observation: Tensor, layout: Layout) -> Tensor:
 
     ``observation``: features ``(B, F)``.
     """
+    _, landed = landings(observation, layout)
+    first, size = layout.forecast_start, layout.forecast_features
+    deadly = observation[:, first : first + LANES * size : size] > 0
+    return deadly.gather(1, torch.div(landed, LANE_COUNTS, rounding_mode="floor") % LANES)
+
+
+def landings(observation: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
+    """Return where the claw is when the decision acts, and where each knob count then leads to.
+
+    Args:
+        observation: features ``(B, F)``.
+        layout: of the observation.
+
+    Returns:
+        int64 ``(B,)`` and ``(B, 63)``, in counts from the low edge of the lane where it stands.
+    """
     lowest, highest = edges(observation, layout)
     claw = place_in_lane(observation[:, layout.lane_position])
     for index in layout.pending_spins:
@@ -42,9 +58,7 @@ def deadly_turns(observation: Tensor, layout: Layout) -> Tensor:
     turns = torch.arange(-SPINNER_MAX, SPINNER_MAX + 1, device=observation.device)
     landed = claw.unsqueeze(1) - turns
     landed = torch.minimum(torch.maximum(landed, lowest.unsqueeze(1)), highest.unsqueeze(1))
-    first, size = layout.forecast_start, layout.forecast_features
-    deadly = observation[:, first : first + LANES * size : size] > 0
-    return deadly.gather(1, torch.div(landed, LANE_COUNTS, rounding_mode="floor") % LANES)
+    return claw, landed
 
 
 def edges(observation: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:

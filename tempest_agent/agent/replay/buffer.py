@@ -19,11 +19,15 @@ from tempest_agent.agent.devices import Column
 from tempest_agent.errors import UserError
 
 from .n_step import FINAL, assemble
+from .plans import PLANS, LateLabels, Plans
 from .ring import ReplayRing
-from .rows import DRIVER_SHIFT, LABELLED, ZAP_LEGAL, Batch, Path
+from .rows import DRIVER_SHIFT, HAS_PLANS, LABELLED, ZAP_LEGAL, Batch, Path, PlanBatch, Rows
 from .sum_tree import SumTree
 
 PRIORITY_FLOOR = 1e-3
+
+TRIES = 8
+"""Draws of four times the wanted rows, in which those with plans are looked for."""
 
 
 def _itself(value: Any) -> Any:
@@ -45,6 +49,7 @@ class ReplayBuffer(ReplayRing):
         priority_exponent: alpha of Schaul et al. 2016, "Prioritized experience replay".
         stored: type of the observations' numbers (``Layout.stored``).
         stored_counts: type of the continuous actions (``Layout.stored_counts``).
+        plans: whether rows have room for the plans of a state, and deaths are marked.
 
     Raises:
         UserError: the buffer would not fit into the free memory.
@@ -64,6 +69,7 @@ class ReplayBuffer(ReplayRing):
         priority_exponent: float = 0.5,
         stored: str = "int8",
         stored_counts: str = "int8",
+        plans: bool = False,
     ) -> None:
         length = capacity // num_envs
         if length < n_steps + 2:
@@ -78,7 +84,9 @@ class ReplayBuffer(ReplayRing):
             stored=stored,
             stored_counts=stored_counts,
             prioritised=prioritised,
+            plans=plans,
         )
+        self._near: NDArray[np.int64] | None = None
         self.n_steps, self.gamma = n_steps, gamma
         self.cut, self.paths = trace == "cut", trace == "retrace"
         self.priority_exponent = priority_exponent
@@ -145,6 +153,65 @@ class ReplayBuffer(ReplayRing):
         drawn = self.random.integers(0, len(self), count)
         oldest = (self.position - self.filled) % self.length
         return (drawn + oldest * self.num_envs) % (self.length * self.num_envs)
+
+    def sample_plans(self, count: int, death_share: float) -> PlanBatch | None:
+        """Return up to ``count`` states with the values of their plans; None while there are none.
+
+        Args:
+            count: states, B.
+            death_share: share of them from the last ticks before a death, as far as there are such;
+                all others are drawn uniformly among the states with plans.
+        """
+        near = self._near_death()
+        wanted = int(count * death_share) if near.size else 0
+        parts = [near[self.random.integers(0, near.size, wanted)]] if wanted else []
+        parts += self._draw_labelled(count - wanted)
+        rows = np.concatenate(parts)
+        if not rows.size:
+            return None
+        flags = self.flags.reshape(-1)[rows]
+        spin, buttons, regret = (
+            self.plan_columns[name].reshape(-1, PLANS)[rows]
+            for name in ("plan_spin", "plan_buttons", "plan_regret")
+        )
+        return PlanBatch(
+            self.codes.reshape(-1, self.num_features)[rows],
+            (flags & ZAP_LEGAL) > 0,
+            # PyTorch knows little of uint16.
+            Plans(spin, buttons, regret.astype(np.int32)),
+        )
+
+    def _draw_labelled(self, count: int) -> list[NDArray[np.int64]]:
+        """Return up to ``count`` rows with plans, each drawn uniformly among them."""
+        flags = self.flags.reshape(-1)
+        found: list[NDArray[np.int64]] = []
+        for _ in range(TRIES):
+            rows = self._draw_uniformly(4 * count)
+            found.append(rows[flags[rows] & HAS_PLANS > 0][:count])
+            count -= found[-1].size
+            if not count:
+                break
+        return found
+
+    def _near_death(self) -> NDArray[np.int64]:
+        """Return the rows near a death that have plans."""
+        if self._near is None:
+            near = self.plan_columns["near_death"] & ((self.flags & HAS_PLANS) > 0)
+            self._near = np.flatnonzero(near[: self.filled])
+        return self._near
+
+    def add(self, rows: Rows) -> None:
+        """Store one step of every game, over the oldest ones when full."""
+        super().add(rows)
+        self._near = None
+
+    def add_labels(self, late: LateLabels) -> None:
+        super().add_labels(late)
+        self._near = None
+
+    def mark_deaths(self, died: NDArray[np.bool_], ticks: int) -> None:
+        super().mark_deaths(died, ticks)
+        self._near = None
 
     def _batch(self, rows: NDArray[np.int64], weights: NDArray[np.float32]) -> Batch:
         count = rows.size
@@ -228,6 +295,7 @@ class ReplayBuffer(ReplayRing):
         ):
             raise UserError("the replay snapshot has other priorities than one for each decision")
         super().load(arrays, state)
+        self._near = None
         self.load_random(state)
         if self.priorities is not None and priorities is not None:
             self.priorities.set(everything, priorities.astype(np.float64))

@@ -36,6 +36,7 @@ def make_replay(
         "priority_exponent": replay.priority_exponent,
         "stored": layout.stored,
         "stored_counts": layout.stored_counts,
+        "plans": config.teacher.labels == "plans",
     }
     if lives_on_device(config, layout, device):
         return DeviceReplay(
@@ -49,7 +50,7 @@ def lives_on_device(config: Config, layout: Layout, device: torch.device) -> boo
     replay = config.replay
     if replay.storage != "auto":
         return replay.storage == "device"
-    if device.type != "cuda":
+    if device.type != "cuda" or config.teacher.labels == "plans":
         return False
     needed = replay.capacity * ReplayBuffer.bytes_per_row(layout.num_features, replay.prioritised)
     free = torch.cuda.mem_get_info(device)[0]

@@ -16,10 +16,30 @@ from numpy.typing import NDArray
 from tempest_agent.envs.free_memory import USABLE, available_memory
 from tempest_agent.errors import UserError
 
-from .rows import DRIVER_SHIFT, EPISODE_START, LABELLED, TERMINATED, TRUNCATED, ZAP_LEGAL, Rows
+from .plans import PLANS, LateLabels
+from .rows import (
+    DRIVER_SHIFT,
+    EPISODE_START,
+    HAS_PLANS,
+    LABELLED,
+    TERMINATED,
+    TRUNCATED,
+    ZAP_LEGAL,
+    Rows,
+)
 
 SMALL_COLUMNS = ("spin", "buttons", "reward", "flags", "label_spin", "label_buttons")
-"""All columns but the observations."""
+"""All columns but the observations and the plans."""
+
+PLAN_COLUMNS: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {
+    "plan_spin": (np.dtype(np.int8), (PLANS,)),
+    "plan_buttons": (np.dtype(np.uint8), (PLANS,)),
+    "plan_regret": (np.dtype(np.uint16), (PLANS,)),
+    "near_death": (np.dtype(np.bool_), ()),
+}
+"""Columns that only a replay with plans has: type, and shape of a row."""
+
+PLAN_BYTES = sum(dtype.itemsize * int(np.prod(shape)) for dtype, shape in PLAN_COLUMNS.values())
 
 
 class ReplayRing:
@@ -32,6 +52,7 @@ class ReplayRing:
         stored: type of the observations' numbers (``Layout.stored``).
         stored_counts: type of the continuous actions (``Layout.stored_counts``).
         prioritised: whether a row takes the memory of its priority as well.
+        plans: whether rows have room for the plans of a state, and deaths are marked.
 
     Raises:
         UserError: the rows would not fit into the free memory.
@@ -46,11 +67,12 @@ class ReplayRing:
         stored: str,
         stored_counts: str,
         prioritised: bool,
+        plans: bool = False,
     ) -> None:
         self.length, self.num_envs, self.num_features = length, num_envs, num_features
         numbers = num_features * np.dtype(stored).itemsize
         numbers += 2 * (np.dtype(stored_counts).itemsize - 1)
-        self.row_bytes = self.bytes_per_row(numbers, prioritised)
+        self.row_bytes = self.bytes_per_row(numbers, prioritised, plans)
         self._check_memory(length * num_envs)
         shape = (length, num_envs)
         self.stored = np.dtype(stored)
@@ -61,6 +83,11 @@ class ReplayRing:
         self.flags = np.zeros(shape, np.uint8)
         self.label_spin: NDArray[Any] = np.zeros(shape, stored_counts)
         self.label_buttons = np.zeros(shape, np.uint8)
+        self.plan_columns: dict[str, NDArray[Any]] = {
+            name: np.zeros((*shape, *row), dtype)
+            for name, (dtype, row) in (PLAN_COLUMNS.items() if plans else ())
+        }
+        """The columns ``PLAN_COLUMNS``; empty without plans."""
         self.final_observations: dict[int, tuple[NDArray[np.int8], bool]] = {}
         """Row of a truncation -> the game's final observation, and whether a zap was legal."""
         self.position = 0
@@ -100,9 +127,9 @@ class ReplayRing:
         return "the host"
 
     @staticmethod
-    def bytes_per_row(num_features: int, prioritised: bool = False) -> int:
+    def bytes_per_row(num_features: int, prioritised: bool = False, plans: bool = False) -> int:
         """Return the memory of one step; priorities take up to 32 bytes more."""
-        return num_features + 9 + (32 if prioritised else 0)
+        return num_features + 9 + (32 if prioritised else 0) + (PLAN_BYTES if plans else 0)
 
     def add(self, rows: Rows) -> None:
         """Store one step of every game, over the oldest ones when full."""
@@ -128,6 +155,8 @@ class ReplayRing:
                 first + int(game), rows.final_codes[game], bool(rows.final_zap_legal[game])
             )
         self.flags[t] = flags
+        if self.plan_columns:
+            self.plan_columns["near_death"][t] = False
         self._prioritise(t)
         self.position = (t + 1) % self.length
         self.filled = min(self.filled + 1, self.length)
@@ -154,6 +183,28 @@ class ReplayRing:
             row = newest * self.num_envs + int(game)
             self._keep_final(row, codes[game], bool(zap_legal[game]))
 
+    def add_labels(self, late: LateLabels) -> None:
+        """Store the plans of rows that were added before, those that are still here."""
+        here = late.ago < self.filled
+        t = (self.position - 1 - late.ago[here]) % self.length
+        game = late.game[here]
+        self.plan_columns["plan_spin"][t, game] = late.spin[here]
+        self.plan_columns["plan_buttons"][t, game] = late.buttons[here]
+        self.plan_columns["plan_regret"][t, game] = late.regret[here]
+        self.flags[t, game] |= np.uint8(HAS_PLANS)
+
+    def mark_deaths(self, died: NDArray[np.bool_], ticks: int) -> None:
+        """Mark the last ``ticks`` rows, up to the newest, of the lives lost in games ``died``."""
+        near = self.plan_columns["near_death"]
+        for game in np.flatnonzero(died):
+            for ago in range(min(ticks, self.filled)):
+                t = (self.position - 1 - ago) % self.length
+                if near[t, game]:
+                    break
+                near[t, game] = True
+                if self.flags[t, game] & EPISODE_START:
+                    break
+
     def _prioritise(self, t: int) -> None:
         """Hook for the priorities of the rows just stored at ``t``."""
 
@@ -166,6 +217,7 @@ class ReplayRing:
             codes[i], legal[i] = self.final_observations[row]
         out: dict[str, NDArray[Any]] = {"codes": self._stored_codes()}
         out |= {name: getattr(self, name)[: self.filled] for name in SMALL_COLUMNS}
+        out |= {name: column[: self.filled] for name, column in self.plan_columns.items()}
         out |= {"aside_rows": np.array(kept, np.int64), "aside_codes": codes, "aside_zap": legal}
         return out
 
@@ -173,6 +225,8 @@ class ReplayRing:
         """Return the largest size in bytes of each of ``arrays`` with ``rows`` rows."""
         codes = rows * self.num_features * self.stored.itemsize
         small = {name: rows * getattr(self, name).itemsize for name in SMALL_COLUMNS}
+        for name, column in self.plan_columns.items():
+            small[name] = rows * column[0, 0].nbytes
         aside = {"aside_rows": 8 * rows, "aside_codes": codes, "aside_zap": rows}
         return {"codes": codes, **small, **aside}
 
@@ -197,6 +251,8 @@ class ReplayRing:
         self._store(slice(0, self.filled), arrays["codes"])
         for name in SMALL_COLUMNS:
             getattr(self, name)[: self.filled] = arrays[name]
+        for name, column in self.plan_columns.items():
+            column[: self.filled] = arrays[name]
         for row in list(self.final_observations):
             self._drop_final(row)
         aside = (arrays[name] for name in ("aside_rows", "aside_codes", "aside_zap"))
@@ -210,6 +266,10 @@ class ReplayRing:
         wanted: dict[str, tuple[np.dtype[Any], tuple[int, ...]]] = {
             "codes": (self.stored, (*small, self.num_features)),
             **{name: (getattr(self, name).dtype, small) for name in SMALL_COLUMNS},
+            **{
+                name: (column.dtype, (*small, *column.shape[2:]))
+                for name, column in self.plan_columns.items()
+            },
             "aside_rows": (np.dtype(np.int64), aside),
             "aside_codes": (self.stored, (*aside, self.num_features)),
             "aside_zap": (np.dtype(np.bool_), aside),

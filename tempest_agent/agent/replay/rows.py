@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 from tempest_agent.agent.devices import Column
 
+from .plans import Plans
+
 AGENT, EXPLORATION, EXPERT = range(3)
 DRIVER_NAMES = ("agent", "exploration", "expert")
 
 TERMINATED, TRUNCATED, EPISODE_START, ZAP_LEGAL = 1, 2, 4, 8
 DRIVER_SHIFT = 4
 LABELLED = 64
+HAS_PLANS = 128
 
 
 class Rows(NamedTuple):
@@ -83,12 +86,26 @@ class Batch(NamedTuple):
 
     def part(self, first: int, last: int) -> Batch:
         """Return rows ``first`` to ``last - 1``, without copying."""
-        columns = self._asdict()
-        path = columns.pop("path")
-        parts: dict[str, Any] = {name: column[first:last] for name, column in columns.items()}
-        if path is not None:
-            parts["path"] = Path(*(column[first:last] for column in path))
+        parts: dict[str, Any] = {}
+        for name, column in self._asdict().items():
+            if isinstance(column, Path):
+                parts[name] = Path(*(part[first:last] for part in column))
+            elif column is not None:
+                parts[name] = column[first:last]
         return Batch(**parts)
+
+
+class PlanBatch(NamedTuple):
+    """B states whose plans are valued, drawn beside a ``Batch``."""
+
+    codes: NDArray[np.int8]
+    zap_legal: NDArray[np.bool_]
+    plans: Plans
+
+    def part(self, first: int, last: int) -> PlanBatch:
+        """Return rows ``first`` to ``last - 1``, without copying."""
+        plans = Plans(*(column[first:last] for column in self.plans))
+        return PlanBatch(self.codes[first:last], self.zap_legal[first:last], plans)
 
 
 def micro_batches(rows: int, count: int) -> list[tuple[int, int]]:

@@ -69,7 +69,7 @@ VARIANTS = [
 
 @pytest.mark.parametrize("overrides", VARIANTS)
 def test_half_a_run_twice_is_the_whole_run(tmp_path: Path, overrides: tuple[str, ...]) -> None:
-    config = small("run.steps=1600", *overrides)
+    config = small("run.steps=800", *overrides)
     lines: dict[str, list[dict[str, float]]] = {"whole": [], "parts": []}
     whole = fresh(config, tmp_path / "whole", on_metrics=lines["whole"].append)
     whole.run()
@@ -77,16 +77,16 @@ def test_half_a_run_twice_is_the_whole_run(tmp_path: Path, overrides: tuple[str,
     def until_half(trainer: Trainer) -> Any:
         def on_metrics(line: dict[str, float]) -> None:
             lines["parts"].append(line)
-            if line["steps"] == 800:
+            if line["steps"] == 400:
                 trainer.request_stop()
 
         return on_metrics
 
     first = fresh(config, tmp_path / "parts")
     first.loop.on_metrics = until_half(first)
-    assert first.run()["steps"] == 800
+    assert first.run()["steps"] == 400
     second = resumed(tmp_path / "parts", on_metrics=lines["parts"].append)
-    assert second.steps == 800
+    assert second.steps == 400
     second.run()
     assert_same(state_dict(whole.loop), state_dict(second.loop))
     assert_same(whole.loop.replay.arrays(), second.loop.replay.arrays())
@@ -104,7 +104,7 @@ def test_half_a_run_twice_is_the_whole_run(tmp_path: Path, overrides: tuple[str,
 
 
 def test_resuming_from_the_middle_of_a_run_is_exact_too(tmp_path: Path) -> None:
-    config = small("run.steps=4800", "run.keep_checkpoints=9")
+    config = small("run.steps=1200", "run.keep_checkpoints=9", "run.checkpoint_interval=400")
     saved: list[tuple[Path, bytes]] = []
 
     def keep_replay(path: Path) -> None:
@@ -113,47 +113,47 @@ def test_resuming_from_the_middle_of_a_run_is_exact_too(tmp_path: Path) -> None:
 
     whole = fresh(config, tmp_path, on_checkpoint=keep_replay)
     whole.run()
-    assert [p.name for p, _ in saved] == [f"replay_{n}.npz" for n in (1600, 3200, 4800)]
+    assert [p.name for p, _ in saved] == [f"replay_{n}.npz" for n in (400, 800, 1200)]
     saved[1][0].write_bytes(saved[1][1])
     state = state_dict(whole.loop)
-    again = resumed(tmp_path / "checkpoints" / "step_3200.pt")
+    again = resumed(tmp_path / "checkpoints" / "step_800.pt")
     again.run()
     assert_same(state, state_dict(again.loop))
 
 
 def test_schedules_of_a_longer_resumed_run_are_the_stored_ones(tmp_path: Path) -> None:
-    fresh(small("run.steps=1600"), tmp_path).run()
-    longer = resumed(tmp_path, steps=3200)
-    assert longer.loop.curriculum.schedules.learning_rate.last == 1600
-    assert longer.run()["steps"] == 3200
+    fresh(small("run.steps=400"), tmp_path).run()
+    longer = resumed(tmp_path, steps=800)
+    assert longer.loop.curriculum.schedules.learning_rate.last == 400
+    assert longer.run()["steps"] == 800
 
 
 def test_without_its_replay_a_run_refills_before_it_learns(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    result = fresh(small("run.steps=1600"), tmp_path).run()
+    result = fresh(small("run.steps=480"), tmp_path).run()
     for file in (tmp_path / "checkpoints").glob("replay_*"):
         file.unlink()
-    trainer = resumed(tmp_path, steps=1600 + 960)
+    trainer = resumed(tmp_path, steps=480 + 960)
     assert "filling it with 320 new decisions before the next update" in caplog.text
     weights = trainer.loop.learner.state_dict()["online"]
     before = {name: tensor.clone() for name, tensor in weights.items()}
-    trainer.config = small(f"run.steps={1600 + 304}")
+    trainer.config = small(f"run.steps={480 + 304}")
     trainer.run()
     assert trainer.loop.learner.updates == result["updates"]
     assert_same(before, trainer.loop.learner.state_dict()["online"])
-    trainer.config = small(f"run.steps={1600 + 960}")
+    trainer.config = small(f"run.steps={480 + 960}")
     trainer.run()
     assert trainer.loop.learner.updates > result["updates"]
 
 
 def test_every_file_we_write_is_plain(tmp_path: Path) -> None:
-    config = small("run.steps=1600")
+    config = small("run.steps=400")
     trainer = fresh(config, tmp_path)
     trainer.loop.teacher_score = np.float64(3.0)
     trainer.run()
     files = list((tmp_path / "checkpoints").glob("*.pt"))
-    assert {f.name for f in files} == {"step_1600.pt", "best.pt", "good.pt"}
+    assert {f.name for f in files} == {"step_400.pt", "best.pt", "good.pt"}
     for file in files:
         torch.load(file, weights_only=True)
     for file in (tmp_path / "checkpoints").glob("*.npz"):
@@ -215,10 +215,10 @@ def test_what_is_not_a_checkpoint_is_named_in_one_line(tmp_path: Path) -> None:
 
 
 def test_a_damaged_newest_checkpoint_does_not_end_a_run(tmp_path: Path) -> None:
-    fresh(small("run.steps=1600"), tmp_path).run()
+    fresh(small("run.steps=400"), tmp_path).run()
     (tmp_path / "checkpoints" / "step_9999.pt").write_bytes(b"half a file")
-    assert newest_checkpoint(tmp_path / "checkpoints").name == "step_1600.pt"
-    assert resumed(tmp_path).steps == 1600
+    assert newest_checkpoint(tmp_path / "checkpoints").name == "step_400.pt"
+    assert resumed(tmp_path).steps == 400
 
 
 def flip(path: Path, at: int, count: int = 40) -> None:
@@ -300,32 +300,13 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
     assert [f.name for f in tmp_path.iterdir()] == ["step_1.pt"]
 
 
-_FULL = """
-import resource, sys, torch
+_WRITERS = """
+import os, resource, signal, sys, time, torch
 from pathlib import Path
 from tempest_agent.agent.checkpoints.checkpoint_files import write_checkpoint
 from tempest_agent.errors import UserError
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-try:
-    write_checkpoint(Path(sys.argv[1]), {"weights": torch.zeros(20_000)})
-except UserError as error:
-    print(error)
-"""
-
-
-def test_a_checkpoint_that_does_not_fit_says_why(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", _FULL, str(tmp_path / "step_1.pt")]
-    words = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "step_1.pt: File too large; free some space" in words
-    assert list(tmp_path.iterdir()) == []
-
-
-_KILLED = """
-import os, signal, sys, time, torch
-from pathlib import Path
-from tempest_agent.agent.checkpoints.checkpoint_files import write_checkpoint
 torch.set_num_threads(1)
-for number, delay in enumerate(map(float, sys.argv[2:])):
+for number, delay in enumerate(map(float, sys.argv[3:])):
     reading, writing = os.pipe()
     path, step = Path(sys.argv[1], f"step_{number}.pt"), 0
     writer = os.fork()
@@ -338,16 +319,29 @@ for number, delay in enumerate(map(float, sys.argv[2:])):
     time.sleep(delay)
     os.kill(writer, signal.SIGKILL)
     os.waitpid(writer, 0)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    write_checkpoint(Path(sys.argv[2], "step_1.pt"), {"weights": torch.zeros(20_000)})
+except UserError as error:
+    print(error)
 """
-"""Forks writers of checkpoints, each killed a while after its third one."""
+"""Forks writers of checkpoints, each killed a while after its third one; then none fits."""
 
 
-def test_a_kill_while_writing_leaves_a_whole_file(tmp_path: Path) -> None:
+def test_a_kill_while_writing_leaves_a_whole_file_and_what_does_not_fit_says_why(
+    tmp_path: Path,
+) -> None:
+    killed, full = tmp_path / "killed", tmp_path / "full"
+    killed.mkdir()
+    full.mkdir()
     delays = ("0", "0.002", "0.004", "0.007")
-    subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path), *delays], check=True)
+    command = [sys.executable, "-c", _WRITERS, str(killed), str(full), *delays]
+    words = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
     for number in range(len(delays)):
-        content = read_checkpoint(tmp_path / f"step_{number}.pt")
+        content = read_checkpoint(killed / f"step_{number}.pt")
         assert torch.equal(content["big"], torch.full((100_000,), float(content["step"])))
+    assert "step_1.pt: File too large; free some space" in words
+    assert list(full.iterdir()) == []
 
 
 def test_old_checkpoints_are_thinned_out(tmp_path: Path) -> None:
@@ -370,7 +364,7 @@ def test_what_was_written_last_is_never_thinned_out(tmp_path: Path) -> None:
 
 
 def test_an_exported_player_plays_the_same_and_is_not_resumed(tmp_path: Path) -> None:
-    result = fresh(small("run.steps=1600"), tmp_path).run()
+    result = fresh(small("run.steps=400"), tmp_path).run()
     player = tmp_path / "player.pt"
     export_policy(result["checkpoint"], player)
     assert player.stat().st_size < 0.5 * Path(result["checkpoint"]).stat().st_size

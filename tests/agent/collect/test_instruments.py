@@ -39,6 +39,10 @@ CPU = torch.device("cpu")
 # --- the catalogue ------------------------------------------------------------------------------
 
 
+OF_PLANS = ("plan_loss", "plan_regret", "plan_agreement")
+"""Logged by runs with ``teacher.labels=plans``, of which ``test_plan_labels`` has one."""
+
+
 def test_the_page_is_written_from_the_catalogue() -> None:
     page = ROOT / "docs" / "metrics.md"
     assert page.read_text() == metrics_catalogue.page(), (
@@ -72,7 +76,7 @@ def test_what_is_logged_is_what_is_documented(tmp_path: Path) -> None:
     Trainer(config, tmp_path / "actors", on_metrics=lines.append, games=games).run()
     with_actors = lines.pop()
     logged = {name for line in [*lines, with_actors] for name in line}
-    assert logged | {*EVALUATED} == set(metrics_catalogue.BY_NAME)
+    assert logged | {*EVALUATED, *OF_PLANS} == set(metrics_catalogue.BY_NAME)
     assert lines[-1]["frames"] > 1.9 * lines[-1]["steps"]
     assert 1.0 <= lines[-1]["level_mean"] <= lines[-1]["level_max"] <= 26.0
 

@@ -35,7 +35,7 @@ def greedy_reward(path: Path) -> float:
 @pytest.mark.parametrize("spinner_head", ["functional", "knots"])
 def test_values_alone_find_the_best_action(tmp_path: Path, spinner_head: str) -> None:
     config = small(
-        "run.steps=12000", "teacher.expert_ratio_start=0", "teacher.expert_ratio_floor=0",
+        "run.steps=4800", "teacher.expert_ratio_start=0", "teacher.expert_ratio_floor=0",
         f"network.spinner_head={spinner_head}", "exploration.epsilon_max=1",
         "exploration.epsilon_min=0.3", "exploration.hold_max=1",
     )  # fmt: skip
@@ -43,17 +43,22 @@ def test_values_alone_find_the_best_action(tmp_path: Path, spinner_head: str) ->
     assert greedy_reward(Path(result["checkpoint"])) > 0.85
 
 
-@pytest.mark.parametrize("spinner_head", ["functional", "regression"])
-def test_a_teacher_is_copied_before_values_are_known(tmp_path: Path, spinner_head: str) -> None:
+@pytest.mark.parametrize(
+    ("spinner_head", "steps", "reward"), [("functional", 2400, 0.85), ("regression", 4000, 0.7)]
+)
+def test_a_teacher_is_copied_before_values_are_known(
+    tmp_path: Path, spinner_head: str, steps: int, reward: float
+) -> None:
     config = small(
-        "run.steps=8000", "teacher.score=1e9", "learner.imitation_weight=2",
+        f"run.steps={steps}", "learner.learning_rate=1e-2",
+        "teacher.score=1e9", "learner.imitation_weight=2",
         f"network.spinner_head={spinner_head}", "teacher.expert_ratio_floor=0.5",
         # A heavy imitation lifts values above the 1 that this game can give; the guard would act.
         "guard.enabled=false",
     )  # fmt: skip
     trainer = Trainer(config, tmp_path, games=FakeGames(16, 0), teacher=FakeTeacher())
     result = trainer.run()
-    assert greedy_reward(Path(result["checkpoint"])) > 0.75
+    assert greedy_reward(Path(result["checkpoint"])) > reward
 
 
 @pytest.mark.parametrize(
@@ -70,19 +75,19 @@ def test_a_teacher_is_copied_before_values_are_known(tmp_path: Path, spinner_hea
     ],
 )
 def test_every_variant_learns(tmp_path: Path, override: str) -> None:
-    config = small("run.steps=4800", override, "run.save_replay=false")
+    config = small("run.steps=1600", override, "run.save_replay=false")
     trainer = Trainer(config, tmp_path, games=FakeGames(16, 0), teacher=FakeTeacher())
     result = trainer.run()
-    assert greedy_reward(Path(result["checkpoint"])) > 0.5
+    assert greedy_reward(Path(result["checkpoint"])) > 0.75
 
 
 def test_a_line_of_metrics_has_every_figure(tmp_path: Path) -> None:
     lines: list[dict[str, float]] = []
-    config = small("run.steps=3200")
+    config = small("run.steps=1600")
     Trainer(
         config, tmp_path, games=FakeGames(16, 0), teacher=FakeTeacher(), on_metrics=lines.append
     ).run()
-    assert [line["steps"] for line in lines] == [400 * i for i in range(1, 9)]
+    assert [line["steps"] for line in lines] == [400 * i for i in range(1, 5)]
     for name in (
         "loss", "loss_agent", "loss_expert", "q_mean", "q_min", "q_max", "q_agent", "target_mean",
         "target_max", "target_clip_share", "return_bound", "grad_norm", "grad_norm_max",
@@ -110,14 +115,14 @@ def test_stable_baselines_tools_work_on_it(tmp_path: Path) -> None:
             seen.append(self.num_timesteps)
             return True
 
-    model.learn(1600, [saver, Counter()])
-    assert model.num_timesteps == 1600
-    assert len(seen) == 100
-    assert load_policy(tmp_path / "sb3_1600_steps.zip").step == 1600
+    model.learn(800, [saver, Counter()])
+    assert model.num_timesteps == 800
+    assert len(seen) == 50
+    assert load_policy(tmp_path / "sb3_800_steps.zip").step == 800
     model.learn(160)
-    newest = model.loop.replay.flags[100 - 1]
+    newest = model.loop.replay.flags[50 - 1]
     assert ((newest & 3) > 0).all()
-    assert ((model.loop.replay.flags[100] & 4) > 0).all()
+    assert ((model.loop.replay.flags[50] & 4) > 0).all()
     mean, _ = evaluate_policy(model, GamesVecEnv(FakeGames(4, 1)), n_eval_episodes=20)
     assert isinstance(mean, float)
     assert mean > 0.0

@@ -61,7 +61,7 @@ VARIANTS = [
 def test_the_best_action_and_its_value_are_found(overrides: tuple[str, ...]) -> None:
     learner = learner_of(*overrides)
     before = greedy_reward(learner)
-    train(learner, 300)
+    train(learner, 200, rate=8e-3, rows=128)
     assert before < 0.5
     assert greedy_reward(learner) > 0.8
     # Values come up slowly; what the second stage is worth must be part of the first.
@@ -74,7 +74,7 @@ def test_regression_stays_between_two_peaks_and_the_default_does_not() -> None:
     rewards = {}
     for head in ("functional", "regression"):
         learner = learner_of(f"network.spinner_head={head}")
-        train(learner, 250, two_peaks)
+        train(learner, 200, two_peaks, rows=128)
         rewards[head] = greedy_reward(learner, two_peaks)
     assert rewards["functional"] > 0.85
     assert rewards["regression"] < 0.2
@@ -88,7 +88,7 @@ def test_with_parabolas_the_continuous_head_finds_more_than_any_knot() -> None:
             f"network.spinner_head={head}", "network.spinner_interpolation=quadratic",
             "network.spinner_knots=5", "learner.spinner_weight=1",
         )  # fmt: skip
-        train(learner, 300)
+        train(learner, 200, rate=8e-3, rows=128)
         rewards[head] = greedy_reward(learner)
     assert rewards["functional"] > rewards["knots"] + 0.01
 
@@ -150,14 +150,14 @@ def test_quantile_loss_equals_a_slow_loop() -> None:
 def test_iqn_learns_the_quantiles_of_a_random_reward() -> None:
     learner = learner_of("learner.loss=iqn", "learner.quantile_samples=16", "network.hidden=[32]")
     random = np.random.default_rng(0)
-    batch = random_batch(random)._replace(discounts=np.zeros(256, np.float32))
-    for update in range(400):
-        rewards = random.uniform(-1, 1, 256).astype(np.float32)
-        rate = 3e-3 if update < 250 else 5e-4
+    batch = random_batch(random, 128)._replace(discounts=np.zeros(128, np.float32))
+    for update in range(300):
+        rewards = random.uniform(-1, 1, 128).astype(np.float32)
+        rate = 4e-3 if update < 200 else 5e-4
         learner.update(batch._replace(returns=rewards), rate, 0.0)
     with torch.no_grad():
         detail = learner.online(features(batch.codes, LAYOUT, CPU)).detail
-    own = detail[torch.arange(256), torch.from_numpy(batch.buttons).long()].mean(dim=(0, 1))
+    own = detail[torch.arange(128), torch.from_numpy(batch.buttons).long()].mean(dim=(0, 1))
     # Huber's quantiles are drawn inwards; their order, symmetry and spread must be there.
     assert (own.diff() > 0).all()
     assert own[0].item() < -0.5

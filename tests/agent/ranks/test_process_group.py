@@ -76,10 +76,10 @@ def listener() -> TCPStore:
 
 
 def ended(processes: list[subprocess.Popen[str]], folder: Path) -> list[dict[str, Any]]:
-    """What both have written."""
-    for process in processes:
+    """What both have written; at last the second one is killed."""
+    for process, code in zip(processes, (0, -signal.SIGKILL), strict=True):
         _, errors = process.communicate(timeout=250)
-        assert process.returncode == 0, errors
+        assert process.returncode == code, errors
     return [torch.load(folder / f"rank{r}.pt", weights_only=False) for r in range(2)]
 
 
@@ -162,21 +162,21 @@ def test_ranks_of_a_run_stay_in_step(both: list[dict[str, Any]]) -> None:
     first, second = (each["run"] for each in both)
     assert_equal(first["weights"], second["weights"])
     assert_equal(first["lines"], second["lines"])
-    assert [line["steps"] for line in first["lines"]] == [208, 400, 608, 800, 1008, 1200]
-    assert first["steps"] == second["steps"] == 1200
+    assert [line["steps"] for line in first["lines"]] == [208, 400, 608, 800]
+    assert first["steps"] == second["steps"] == two_ranks.STEPS
     # One update a decision of all 16 games, once a share of 320 decisions had been played.
-    assert first["updates"] == second["updates"] == 1200 // 16 - 320 // 16
+    assert first["updates"] == second["updates"] == two_ranks.STEPS // 16 - 320 // 16
     assert first["free_scores"] == second["free_scores"] != []
     assert first["schedules"] == second["schedules"]
     assert first["seed"] != second["seed"]
     assert not np.array_equal(first["rows"]["codes"], second["rows"]["codes"])
     assert first["one maximum"]
     line = first["lines"][-1]
-    assert line["replay_size"] == 1200 - 16
-    assert line["sample_age_max"] < 1200
+    assert line["replay_size"] == two_ranks.STEPS - 16
+    assert line["sample_age_max"] < two_ranks.STEPS
     shares = [line[f"share_{name}"] for name in ("agent", "exploration", "expert")]
     assert sum(shares) == pytest.approx(1)
-    assert line["games"] > 1200 * 0.1
+    assert line["games"] > two_ranks.STEPS * 0.1
 
 
 def test_together_they_have_the_ladder_of_one(both: list[dict[str, Any]]) -> None:
@@ -198,7 +198,7 @@ def test_a_stop_that_one_rank_is_asked_for_stops_all(both: list[dict[str, Any]])
 
 def test_all_go_back_to_the_last_good_checkpoint_of_the_first(both: list[dict[str, Any]]) -> None:
     for each in both:
-        assert each["rolled back"]["step"] == 1200
+        assert each["rolled back"]["step"] == two_ranks.STEPS
         assert_equal(each["rolled back"]["weights"], each["run"]["weights"])
 
 
@@ -238,7 +238,7 @@ def test_one_process_goes_on_with_a_run_of_two(
 def test_two_ranks_go_on_with_a_run_of_one(both: list[dict[str, Any]], folder: Path) -> None:
     first, second = (each["from one"] for each in both)
     assert first["begin"] == second["begin"] > two_ranks.STOP - 16
-    assert first["steps"] == second["steps"] == 1200
+    assert first["steps"] == second["steps"] == two_ranks.STEPS
     assert first["updates"] == both[0]["run"]["updates"]
     assert_equal(first["weights"], second["weights"])
     assert_equal(first["lines"], second["lines"])
@@ -379,11 +379,18 @@ def test_more_ranks_than_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
         Ranks(1, 2, local=1).require_device("auto")
 
 
-@pytest.mark.parametrize("how", ["silent", "killed"])
-def test_a_rank_that_is_lost_ends_the_others(tmp_path: Path, how: str) -> None:
-    seconds = {TIMEOUT_VARIABLE: "5"} if how == "silent" else {}
+def assert_lost(message: str) -> None:
+    assert message.startswith("rank 0 of 2 has lost the others")
+    assert "train --resume" in message
+
+
+def test_a_rank_that_is_killed_ends_the_others(both: list[dict[str, Any]], folder: Path) -> None:
+    assert_lost((folder / "said").read_text())
+
+
+def test_a_rank_that_is_silent_ends_the_others(tmp_path: Path) -> None:
     store = listener()
-    ranks = start(tmp_path, store, how, **seconds)
+    ranks = start(tmp_path, store, "silent", **{TIMEOUT_VARIABLE: "5"})
     try:
         for rank in ranks:
             assert rank.stdout is not None
@@ -398,9 +405,7 @@ def test_a_rank_that_is_lost_ends_the_others(tmp_path: Path, how: str) -> None:
         for rank in ranks:
             rank.kill()
             rank.communicate()
-    message = torch.load(tmp_path / "rank0.pt")["message"]
-    assert message.startswith("rank 0 of 2 has lost the others")
-    assert "train --resume" in message
+    assert_lost((tmp_path / "said").read_text())
 
 
 def test_a_sigterm_does_not_come_before_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

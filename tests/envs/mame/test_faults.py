@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -85,46 +86,52 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("case", FAULTS)
-def test_a_lost_machine_ends_its_own_game_only(case: str, roms: Path, private_tmp: Path) -> None:
-    number, expected = FAULTS[case]
+def test_a_lost_machine_ends_its_own_game_only(roms: Path, private_tmp: Path) -> None:
     with MameBatch(2, TICK_BY_TICK, machine(roms)) as batch:
         batch.reset(seeds=0)
-        for _ in range(5):
-            fire(batch)
-        image = batch.ram[:1].tobytes()
-        victim, other = batch.pids
-        assert victim is not None
-        mame, stopped = of_number(victim), batch._machines[0]
-        if case == "stopped":
-            # Not of the other machine, which may take longer on a busy computer.
-            assert stopped is not None
-            stopped.time_for_answer = 1.0
-        os.kill(victim, number)
-        with pytest.warns(MachineLostWarning, match="game 0: MAME, playing") as warned:
-            fire(batch)
-        told = [str(each.message) for each in warned if each.category is MachineLostWarning]
-        assert len(told) == 1
-        assert expected in told[0]
-        assert not mame.alive
-        # The lost step is a truncation at the last state that was seen.
-        assert batch.truncated.tolist() == [True, False]
-        assert batch.terminated.tolist() == [False, False]
-        assert batch.points.tolist() == [0, 10]
-        assert batch.games["status"].tolist() == [LOST, RUNNING]
-        assert batch.games["ticks"].tolist() == [5, 6]
-        assert batch.ram[:1].tobytes() == image
-        causes = describe_games(batch.games, batch.ram)["terminal_cause"]
-        assert causes.tolist() == [MACHINE_LOST, ""]
-        # A finished game stays as it is; the next one gets a new machine.
-        fire(batch)
-        assert batch.points.tolist() == [0, 10]
-        batch.reset(np.array([True, False]))
-        fire(batch)
-        assert batch.points.tolist() == [10, 10]
-        assert batch.games["ticks"].tolist() == [1, 8]
-        assert batch.pids[1] == other != batch.pids[0]
+        for case in FAULTS:
+            lose_the_first(batch, case)
     assert list(private_tmp.iterdir()) == []
+
+
+def lose_the_first(batch: MameBatch, case: str) -> None:
+    """What comes of a fault of the first of two machines, in new games; others begin after it."""
+    number, expected = FAULTS[case]
+    for _ in range(5):
+        fire(batch)
+    image = batch.ram[:1].tobytes()
+    victim, other = batch.pids
+    assert victim is not None
+    mame, stopped = of_number(victim), batch._machines[0]
+    if case == "stopped":
+        # Not of the other machine, which may take longer on a busy computer.
+        assert stopped is not None
+        stopped.time_for_answer = 1.0
+    os.kill(victim, number)
+    with pytest.warns(MachineLostWarning, match="game 0: MAME, playing") as warned:
+        fire(batch)
+    told = [str(each.message) for each in warned if each.category is MachineLostWarning]
+    assert len(told) == 1
+    assert expected in told[0]
+    assert not mame.alive
+    # The lost step is a truncation at the last state that was seen.
+    assert batch.truncated.tolist() == [True, False]
+    assert batch.terminated.tolist() == [False, False]
+    assert batch.points.tolist() == [0, 10]
+    assert batch.games["status"].tolist() == [LOST, RUNNING]
+    assert batch.games["ticks"].tolist() == [5, 6]
+    assert batch.ram[:1].tobytes() == image
+    causes = describe_games(batch.games, batch.ram)["terminal_cause"]
+    assert causes.tolist() == [MACHINE_LOST, ""]
+    # A finished game stays as it is; the next one gets a new machine.
+    fire(batch)
+    assert batch.points.tolist() == [0, 10]
+    batch.reset(np.array([True, False]))
+    fire(batch)
+    assert batch.points.tolist() == [10, 10]
+    assert batch.games["ticks"].tolist() == [1, 8]
+    assert batch.pids[1] == other != batch.pids[0]
+    batch.reset()
 
 
 def test_with_autoreset_the_next_game_begins_in_the_lost_step(roms: Path) -> None:
@@ -162,7 +169,7 @@ def test_too_many_failures_in_a_row_are_raised(roms: Path, private_tmp: Path) ->
 
 def test_an_evaluation_plays_a_lost_game_again(roms: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second game is lost once; its score is that of an undisturbed run."""
-    games = EvaluationGames(episodes=2, max_ticks=60, machine=machine(roms))
+    games = EvaluationGames(episodes=2, max_ticks=30, machine=machine(roms))
     player = find_player("random")
     expected = play_games(player, games)
     step = MameBatch.step
@@ -170,7 +177,7 @@ def test_an_evaluation_plays_a_lost_game_again(roms: Path, monkeypatch: pytest.M
 
     def disturbed(self: MameBatch, *actions: object) -> object:
         pid = self.pids[0]
-        if self.games["ticks"][0] == 30:
+        if self.games["ticks"][0] == 15:
             kills.append(pid)
             if len(kills) == 2 and pid is not None:
                 os.kill(pid, signal.SIGKILL)
@@ -181,10 +188,10 @@ def test_an_evaluation_plays_a_lost_game_again(roms: Path, monkeypatch: pytest.M
         outcomes = play_games(player, games)
     assert len(kills) == 3
     assert outcomes.scores.tolist() == expected.scores.tolist()
-    assert outcomes.ticks.tolist() == [60, 60]
+    assert outcomes.ticks.tolist() == [30, 30]
 
 
-PARENT = """
+PARENTS = """
 import os, signal, sys, time
 # A shell starts its background jobs with the signal of Ctrl-C ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -192,44 +199,75 @@ import numpy as np
 from tempest_agent.envs.mame.mame_batch import MameBatch
 from tempest_agent.envs.mame.mame_options import MameOptions
 from tempest_agent.envs.engine.settings import GameSettings
+# Importing takes longer than all else: each parent is a copy of this process.
+for line in sys.stdin:
+    what, tmp = line.split()
+    own = os.fork()
+    if own == 0:
+        break
+    print("ended", os.waitstatus_to_exitcode(os.waitpid(own, 0)[1]), flush=True)
+else:
+    sys.exit()
+os.environ["TMPDIR"] = tmp
 batch = MameBatch(1, GameSettings(skip_idle=False), MameOptions(sys.argv[1], strict_roms=False))
-if sys.argv[2] != "starting":
+if what != "starting":
     batch.reset(seeds=0)
 else:
     batch._running_machine(0)
-child = os.fork() if sys.argv[2] == "forked" else 1
+child = os.fork() if what == "forked" else 1
 if child == 0:
     time.sleep(60)
-if sys.argv[2] == "stopped":
+if what == "stopped":
     os.kill(batch.pids[0], 19)
-print(batch.pids[0], child, flush=True)
-if sys.argv[2] == "raises":
+print(os.getpid(), batch.pids[0], child, flush=True)
+if what == "raises":
     raise RuntimeError("on purpose")
-if sys.argv[2] == "forks and ends":
+if what == "forks_and_ends":
     if os.fork() == 0:
         sys.exit(0)
     os.wait()
     print("child ended", flush=True)
-while sys.argv[2] in ("playing", "forks and ends"):
+while what in ("playing", "forks_and_ends"):
     batch.step(np.zeros(1, np.int8), np.ones(1, np.uint8))
-    if sys.argv[2] == "forks and ends" and batch.games["ticks"][0] == 20:
+    if what == "forks_and_ends" and batch.games["ticks"][0] == 20:
         print("played on", flush=True)
         break
-time.sleep(60 if sys.argv[2] != "forks and ends" else 0)
+time.sleep(60 if what != "forks_and_ends" else 0)
 """
 
 
-def parent(roms: Path, what: str) -> tuple[subprocess.Popen[str], int, int]:
-    """A process with a machine, that machine's process, and its forked child or 1."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(roms), what],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    pid, child = process.stdout.readline().split()
-    return process, int(pid), int(child)
+class Parents:
+    """Starts processes that have a machine each, one after the other."""
+
+    def __init__(self, roms: Path) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PARENTS, str(roms)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def begin(self, what: str, tmp: Path) -> tuple[int, int, int]:
+        """One that does ``what``; its number, its machine's, and its forked child's or 1."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{what} {tmp}\n")
+        self._process.stdin.flush()
+        pid, mame, child = self.line().split()
+        return int(pid), int(mame), int(child)
+
+    def line(self) -> str:
+        """The next that it says, or ``ended CODE``."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().rstrip("\n")
+
+    def close(self) -> None:
+        self._process.communicate()
+        assert self._process.returncode == 0
+
+
+@pytest.fixture(scope="module")
+def parents(roms: Path) -> Iterator[Parents]:
+    started = Parents(roms)
+    yield started
+    started.close()
 
 
 @pytest.mark.parametrize(
@@ -246,30 +284,29 @@ def parent(roms: Path, what: str) -> tuple[subprocess.Popen[str], int, int]:
     ],
 )
 def test_no_machine_outlives_its_parent(
-    what: str, number: signal.Signals | None, roms: Path, private_tmp: Path
+    what: str, number: signal.Signals | None, parents: Parents, private_tmp: Path
 ) -> None:
-    process, pid, child = parent(roms, what)
-    mame = of_number(pid)
+    pid, machines, child = parents.begin(what, private_tmp)
+    mame = of_number(machines)
     try:
         if number is not None:
             time.sleep(0.2)
-            process.send_signal(number)
-        process.wait(200)
+            os.kill(pid, number)
+        code = parents.line()
+        assert code == ("ended 1" if number is None else f"ended -{number:d}")
         eventually(lambda: not mame.alive)
         eventually(lambda: list(private_tmp.iterdir()) == [])
     finally:
-        process.kill()
         if child > 1:
             os.kill(child, signal.SIGKILL)
-        process.communicate()
 
 
-def test_a_forked_child_leaves_its_parents_machine_alone(roms: Path, private_tmp: Path) -> None:
-    process, pid, _ = parent(roms, "forks and ends")
-    mame = of_number(pid)
-    out, err = process.communicate(timeout=200)
-    assert out.split("\n")[:2] == ["child ended", "played on"], err
-    assert process.returncode == 0
+def test_a_forked_child_leaves_its_parents_machine_alone(
+    parents: Parents, private_tmp: Path
+) -> None:
+    _, machines, _ = parents.begin("forks_and_ends", private_tmp)
+    mame = of_number(machines)
+    assert [parents.line() for _ in range(3)] == ["child ended", "played on", "ended 0"]
     assert not mame.alive
     assert list(private_tmp.iterdir()) == []
 
@@ -313,7 +350,7 @@ def test_descriptors_processes_and_folders_stay_constant(roms: Path, private_tmp
             return ""
 
     counts = []
-    for cycle in range(4):
+    for cycle in range(3):
         batch = MameBatch(1, TICK_BY_TICK, machine(roms))
         batch.reset(seeds=0)
         fire(batch)

@@ -54,6 +54,8 @@ from tempest_agent.evaluation.players import RandomGames
 pytestmark = [needs_mame, pytest.mark.xdist_group("mame")]
 
 TICK_BY_TICK = GameSettings(skip_idle=False)
+RECORDED = 150
+"""Ticks of a recording: more than a life and the pause after it."""
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +91,7 @@ def test_controls_act_in_the_tick_they_are_given(shared: MameBatch) -> None:
     shared.reset(seeds=1)
     generator = np.random.default_rng(3)
     position, score = int(shared.ram["rim_pos"][0]), 0
-    for tick in range(60):
+    for tick in range(40):
         spin, fire = int(generator.integers(-31, 32)), int(generator.integers(0, 2))
         points = act(shared, spin, fire)
         position = (position - spin) & 0xFF
@@ -154,7 +156,7 @@ def test_equal_seeds_give_equal_bytes_in_two_machines_at_once(roms: Path) -> Non
     ):
         first.reset(seeds=[5, 6])
         second.reset(seeds=[5, 6])
-        one, two = images(first, 80), images(second, 80)
+        one, two = images(first, 40), images(second, 40)
         assert np.array_equal(one, two)
         # The machines' chance differs from game to game.
         assert not np.array_equal(one[:, 0, LANE_CELLS], one[:, 1, LANE_CELLS])
@@ -241,18 +243,18 @@ def test_a_switch_that_does_not_turn_is_noticed(
 
 
 def test_levels_are_drawn_and_a_new_game_begins_in_the_step(roms: Path) -> None:
-    settings = GameSettings(start_level=[3, 50], max_ticks=20)
+    settings = GameSettings(start_level=[3, 50], max_ticks=10)
     with MameBatch(2, settings, machine(roms), autoreset=True) as batch:
         batch.reset(seeds=11)
         levels = set()
-        for step in range(120):
+        for step in range(60):
             act(batch, 0, 1)
             levels |= set((batch.ram["cur_wave"] + 1).tolist())
-            if (step + 1) % 20 == 0:
+            if (step + 1) % 10 == 0:
                 assert batch.truncated.all()
                 assert not batch.terminated.any()
                 assert (batch.last_games["status"] == TRUNCATED).all()
-                assert (batch.last_games["score"] == 200).all()
+                assert (batch.last_games["score"] == 100).all()
                 assert (batch.games["score"] == 0).all()
                 assert (batch.games["ticks"] == 0).all()
             else:
@@ -502,14 +504,14 @@ def test_training_without_roms_is_refused() -> None:
 def recording(roms: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("recordings") / "mine.npz"
     command = ["record", "--rom-path", str(roms), "--any-roms", "--policy", "random"]
-    result = CliRunner().invoke(cli, [*command, "--ticks", "300", str(out)])
+    result = CliRunner().invoke(cli, [*command, "--ticks", str(RECORDED), str(out)])
     assert result.exit_code == 0, result.output
     return out
 
 
 def test_a_recording_is_read_by_the_verifiers_loader(recording: Path) -> None:
     read = load_recording(recording)
-    assert len(read.ram) == 300
+    assert len(read.ram) == RECORDED
     assert read.ram[0, 0] == m.STATE_NEW_LIFE
     play = read.ram[:, 0] == m.STATE_PLAY
     alive = play & (read.ram[:, 0x201] < 0x80)
@@ -536,7 +538,7 @@ def test_what_the_game_saw_is_what_it_was_given(recording: Path) -> None:
     first = arrays["irq_offsets"][:-1].astype(np.int64)
     apart = np.diff(arrays["irq_cycle"].astype(np.int64))[first]
     assert np.abs(apart - 6144).max() < 40
-    assert arrays["poked"].tolist() == (np.arange(300) == 0).astype(int).tolist()
+    assert arrays["poked"].tolist() == (np.arange(RECORDED) == 0).astype(int).tolist()
     assert np.abs(np.diff(arrays["cycle"].astype(np.int64)) - 9 * 6144).max() < 40
 
 
@@ -557,15 +559,15 @@ def test_record_refuses_impossible_places(tmp_path: Path) -> None:
 
 def test_eval_plays_the_fixed_games_one_after_the_other(roms: Path) -> None:
     command = ["eval", "random", "--backend", "mame", "--rom-path", str(roms), "--any-roms"]
-    command += ["--episodes", "3", "--max-ticks", str(LIFE_TICKS + 5), "--json"]
+    command += ["--episodes", "2", "--max-ticks", str(LIFE_TICKS + 5), "--json"]
     result = CliRunner().invoke(cli, [*command, "--threads", "2"])
     assert result.exit_code == 0, result.output
     figures = json.loads(result.stdout)
     assert figures["backend"] == "mame"
-    assert len(figures["scores"]) == 3
-    assert figures["truncated"] == 3
+    assert len(figures["scores"]) == 2
+    assert figures["truncated"] == 2
     assert figures["ticks_mean"] == LIFE_TICKS + 5
-    assert figures["deaths"]["grab"] == 3
+    assert figures["deaths"]["grab"] == 2
     assert figures["rom_set"] == "tempest1"
     assert figures["repeated_games"] == []
     assert "interrupted" not in figures
@@ -622,7 +624,7 @@ def test_play_shows_the_same_game(roms: Path) -> None:
     command = ["play", "expert", "--backend", "mame", "--rom-path", str(roms), "--any-roms"]
     result = CliRunner().invoke(cli, command)
     assert result.exit_code == 0, result.output
-    assert "game 1: 3,600 points" in result.stdout
+    assert f"game 1: {3 * LIFE_TICKS * 10:,} points" in result.stdout
 
 
 def test_bench_measures_the_bridge(roms: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from .assembler import assemble
 
-LIFE_TICKS = 120
+LIFE_TICKS = 50
 DEAD_TICKS = 5
 RANDOM_CELL = 0x7F1
 RANDOM_READ = 0x9A61
