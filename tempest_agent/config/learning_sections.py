@@ -44,8 +44,7 @@ class NetworkConfig:
     )
     avoids_deadly: bool = setting(
         False,
-        "Whether turns into a lane that the observation's forecast calls deadly in this tick are "
-        "no choice.",
+        "Whether turns into a lane that the forecast calls deadly in this tick are no choice.",
     )
 
 

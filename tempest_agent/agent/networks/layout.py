@@ -21,6 +21,12 @@ class Layout:
     lane_exists: int = 0
     lane_position: int = -1
     """Index of the feature that holds the player's position within its lane; -1 without one."""
+    forecast_features: int = 0
+    """Numbers of each lane in the tail after the globals, lane by lane; the first 16 of a lane say
+    whether it is deadly in each of the ticks 0 to 15.  0 without a forecast."""
+    pending_spin: int = -1
+    """Index of the knob counts of the first input under way, as a share of 31; those of the three
+    after it follow every four numbers.  -1 without them."""
     num_pairs: int = BUTTON_PAIRS
     """Values of the discrete action."""
     counts: int = SPINNER_MAX
@@ -30,12 +36,6 @@ class Layout:
     largest of its type."""
     fire_and_zap: bool = True
     """Whether the discrete action is fire + 2 * zap, with a zap that may be illegal."""
-    forecast_features: int = 0
-    """Numbers of each lane in the tail after the globals; the first 16 are the deadly bits of ticks
-    0 to 15."""
-    pending_spin: int = -1
-    """Index of the knob counts of the first input under way, as a share of 31; those of the three
-    after it follow every four numbers.  -1 where no input is under way."""
 
     @property
     def global_features(self) -> int:
