@@ -67,6 +67,8 @@ class PlayerChoice:
     step: int | None = None
     trained_delay: int | None = None
     """Ticks of input delay that a network was trained with."""
+    policy: Policy | None = None
+    """The network, where one plays."""
 
     @property
     def description(self) -> str:
@@ -213,4 +215,5 @@ def network_choice(policy: Policy, name: str) -> PlayerChoice:
         sha256=policy.sha256,
         step=policy.step,
         trained_delay=policy.input_delay,
+        policy=policy,
     )

@@ -1,0 +1,66 @@
+// A human plays: keys, mouse or a finger; the best score of this browser is kept.
+import { Game } from "./machine.js";
+
+const BEST = "tempest.best";
+const REST = 25; // Ticks after a game's end before a press starts the next one.
+
+export class Play {
+  constructor(machine, controls, page) {
+    this.game = new Game(machine);
+    this.controls = controls;
+    this.page = page;
+    this.best = Number(stored(BEST)) || 0;
+    this.since = 0;
+  }
+
+  restart() {
+    const { level, seed } = this.page.settings();
+    this.game.begin({ level, seed });
+    this.controls.release();
+    this.since = 0;
+    this.page.say("");
+    this.page.counts(this.game.facts(), this.best);
+  }
+
+  tick() {
+    const inputs = this.controls.take();
+    if (this.game.over) {
+      this.since += 1;
+      if (this.since > REST && inputs.buttons !== 0) this.page.nextSeed();
+      return true;
+    }
+    this.game.play(inputs.spin, inputs.buttons);
+    const facts = this.game.facts();
+    if (this.game.over) this.#end(facts.score);
+    this.page.counts(facts, Math.max(this.best, facts.score));
+    return true;
+  }
+
+  #end(score) {
+    const record = score > this.best;
+    if (record) {
+      this.best = score;
+      store(BEST, String(score));
+    }
+    const what = record ? "New best score" : "Score";
+    this.page.say(`Game over\n${what} ${score.toLocaleString("en")}\nFire to play again`);
+  }
+}
+
+/** What this browser keeps under `name`; null where it keeps nothing. */
+export function stored(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch (error) {
+    console.warn("this browser keeps no scores and settings", error);
+    return null;
+  }
+}
+
+export function store(name, value) {
+  try {
+    localStorage.setItem(name, value);
+  } catch (error) {
+    console.warn("this browser keeps no scores and settings", error);
+  }
+}
