@@ -103,9 +103,11 @@ WAVES: NDArray[np.uint8] = _wave_table()
 """Wave parameters, shape (difficulty bits 4, level index 98, columns 45)."""
 
 
+_BY_ID = sorted(_WELLS["wells"], key=lambda well: int(well["well_id"]))
+
+
 def _per_well(key: str) -> NDArray[np.uint8]:
-    wells = sorted(_WELLS["wells"], key=lambda well: int(well["well_id"]))
-    return np.array([well[key] for well in wells], np.int64).astype(np.uint8)
+    return np.array([well[key] for well in _BY_ID], np.int64).astype(np.uint8)
 
 
 WELL_OF_LEVEL: NDArray[np.uint8] = np.array(_WELLS["well_id_by_level_mod_16"], np.uint8)
@@ -123,10 +125,15 @@ WELL_EYE_HOME: NDArray[np.uint8] = _per_well("eye_depth")
 """Low byte of the resting eye depth (negative, high byte 0xFF)."""
 
 WELL_EYE_Z: NDArray[np.uint8] = _per_well("eye_z")
-WELL_SCREEN_Z: NDArray[np.int64] = np.array(
-    [well["vanish_point_z"] for well in sorted(_WELLS["wells"], key=lambda w: int(w["well_id"]))],
-    np.int64,
+WELL_SCREEN_Z: NDArray[np.int64] = np.array([well["vanish_point_z"] for well in _BY_ID], np.int64)
+WELL_FLIP_SCALE: NDArray[np.float64] = np.array(
+    [
+        (1.0 - scale["linear"] / 256.0) * 2.0 ** (4 - scale["binary"])
+        for scale in (well["flip_draw_scale"] for well in _BY_ID)
+    ]
 )
+"""Size at which the picture of a flip is drawn, by well id."""
+
 assert WELL_X.shape == (16, LANES)
 
 START_LEVEL_INDEX: NDArray[np.uint8] = np.array(

@@ -9,43 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.checks import check_side
-from tempest_agent.envs.machine.memory import (
-    RAM_DTYPE,
-    RAM_SIZE,
-    STATE_FIREWORK,
-    STATE_HIGH_SCORE_CHECK,
-    STATE_HIGH_SCORES,
-    STATE_INITIALS,
-    STATE_LEVEL_SELECT,
-    STATE_LOGO,
-    STATE_NEW_GAME,
-    Ram,
-    from_bytes,
-)
+from tempest_agent.envs.display.display_list import DisplayList
+from tempest_agent.envs.machine.memory import RAM_DTYPE, RAM_SIZE
 
-from . import actors, effects, overlay
-from .canvas import Canvas
-from .palette import palette_for
-from .projection import Viewport, camera_of
-from .well import draw_well, shapes, well_of
+from .rasteriser import Rasteriser
 
 FRAMES_PER_SECOND = 1_512_000 / 6_144 / 9
 """Game ticks, and so pictures, in a second: 27.34."""
 
 _LEGIBLE_HEIGHT = 200
 _GREY = np.array((0.38, 0.34, 0.28), np.float32)
-# In these states the cells of the objects hold something else, or an older game.
-_NO_ACTORS = frozenset(
-    (
-        STATE_NEW_GAME,
-        STATE_HIGH_SCORE_CHECK,
-        STATE_INITIALS,
-        STATE_HIGH_SCORES,
-        STATE_LEVEL_SELECT,
-        STATE_LOGO,
-        STATE_FIREWORK,
-    )
-)
 
 
 def image_cells(ram: Any) -> NDArray[np.uint8]:
@@ -76,9 +49,7 @@ class Renderer:
         glow: add the halo of the tube.  Costs about half of the time of a frame.
 
     A picture depends on the image alone, so images of the simulator, of an emulator and of a
-    recording are drawn alike.  The machine's flash of the well for a bonus life is not drawn:
-    its timer runs in the machine's own display code and not in the game.  The halo's buffers are
-    kept between calls, so threads need a renderer each.
+    recording are drawn alike.  Buffers are kept between calls, so threads need a renderer each.
     """
 
     def __init__(self, width: int = 480, height: int = 640, glow: bool = True) -> None:
@@ -87,10 +58,8 @@ class Renderer:
         self.width = width
         self.height = height
         self._glow = Glow(width, height) if glow else None
-        self._viewport = Viewport(width, height)
-        # The beam's dots stand upright, twice as high as wide.
-        self._dot = (max(1, height // 640), max(1, height // 320))
-        self._thickness = max(1, round(height / 640))
+        self._display_list = DisplayList()
+        self._rasteriser = Rasteriser(width, height)
         self._texts = height >= _LEGIBLE_HEIGHT
 
     def draw(self, ram: Any, score: int | None = None) -> NDArray[np.uint8]:
@@ -103,41 +72,12 @@ class Renderer:
         Raises:
             ValueError: ``ram`` is not one image.
         """
-        cells = image_cells(ram)
-        record: Ram = from_bytes(cells)
-        canvas = Canvas(self._viewport, self._dot, self._thickness)
-        self._collect(canvas, record)
-        if self._texts:
-            overlay.draw_overlay(canvas, record, cells, score)
-        else:
-            overlay.draw_lives(canvas, record)
+        segments = self._display_list.write(image_cells(ram), score, self._texts)
         image = np.zeros((self.height, self.width, 3), np.uint8)
-        colours = palette_for(
-            int(record["cur_wave"]),
-            int(np.count_nonzero(record["player_shot_depth"])),
-            int(record["frame_counter"]),
-        )
-        canvas.paint(image, colours)
+        self._rasteriser.draw(segments, self._display_list.colours, image)
         if self._glow is not None:
             self._glow.apply(image)
         return image
-
-    @staticmethod
-    def _collect(canvas: Canvas, ram: Ram) -> None:
-        well = well_of(ram)
-        camera = camera_of(ram, shapes()[int(ram["well_shape"]) & 0x0F].eye_z)
-        effects.draw_stars(canvas, ram, camera)
-        in_play = int(ram["game_state"]) not in _NO_ACTORS
-        draw_well(canvas, ram, camera, well, in_play)
-        if not in_play:
-            return
-        actors.draw_queue(canvas, ram, camera, well)
-        actors.draw_spikes(canvas, ram, camera, well)
-        actors.draw_enemies(canvas, ram, camera, well)
-        actors.draw_enemy_shots(canvas, ram, camera, well)
-        actors.draw_player_shots(canvas, ram, camera, well)
-        actors.draw_claw(canvas, ram, camera, well)
-        effects.draw_explosions(canvas, ram, camera, well)
 
 
 class Glow:
