@@ -12,6 +12,20 @@ import numpy as np
 
 from tempest_agent.envs.arcade.player import player_alive
 from tempest_agent.envs.arcade.tick import tick
+from tempest_agent.envs.display.beam import (
+    CAPACITY,
+    COLUMNS,
+    FULL_HEIGHT,
+    FULL_WIDTH,
+    NORMAL,
+    ORIGIN_X,
+    ORIGIN_Z,
+    PIXELS_PER_X,
+    PIXELS_PER_Z,
+    SUBUNITS,
+)
+from tempest_agent.envs.display.display_list import write_display_list
+from tempest_agent.envs.display.palette import COLOURS
 from tempest_agent.envs.engine.game_step import (
     GAME_DTYPE,
     begin_game,
@@ -33,7 +47,6 @@ from tempest_agent.experts.scripted.expert import decide
 from tempest_agent.experts.scripted.weights import WEIGHTS_DTYPE, Weights
 
 from .network_entry import SCRATCH_BYTES, choose_action
-from .outline import MOST_SEGMENTS, SEGMENT, draw_outline
 from .seeding import stream_state
 
 WAITING, OVER, DEAD = 1, 2, 4
@@ -49,6 +62,8 @@ FACTS = (
 )  # fmt: skip
 """The numbers of ``facts``, int32."""
 
+_SEGMENTS_AT = 8 + 3 * COLOURS
+
 _SIZES = np.array(
     [
         STATE_SIZE,
@@ -58,11 +73,23 @@ _SIZES = np.array(
         SCRATCH_BYTES,
         WEIGHTS_DTYPE.itemsize,
         4 * len(FACTS),
-        4 * MOST_SEGMENTS * SEGMENT,
+        _SEGMENTS_AT + 2 * CAPACITY * COLUMNS,
     ]
 )
 
 _WEIGHTS = Weights().record().view(np.uint8).reshape(-1)
+
+VIEW = ("width", "height", "across", "up", "left", "middle", "subunits", "normal")
+"""Size of the full picture; pixels of it in a screen unit; its pixel at (0, 0), from the top left;
+steps in a screen unit; the brightness at which a colour is full."""
+
+_VIEW = np.array(
+    [
+        *(FULL_WIDTH, FULL_HEIGHT, PIXELS_PER_X, PIXELS_PER_Z),
+        *(ORIGIN_X + 0.5, ORIGIN_Z + 0.5, SUBUNITS, NORMAL),
+    ],
+    np.float64,
+)
 
 
 @rule
@@ -161,10 +188,26 @@ def ask_network(game: int, codes: int, net: int, scratch: int) -> int:
     return choose_action(int64(net), int64(scratch), seen, zap_legal(ram_at(game)))
 
 
+def view(out: int) -> int:
+    """Write what turns a display list into a picture, float64: the numbers of ``VIEW``."""
+    table = array_at(int64(out), (len(_VIEW),), np.float64)
+    for i in range(len(_VIEW)):
+        table[i] = _VIEW[i]
+    return len(_VIEW)
+
+
 def draw(game: int, out: int) -> int:
-    """Write the picture of a game as segments, float32; return how many."""
-    table = array_at(int64(out), (MOST_SEGMENTS, SEGMENT), np.float32)
-    return draw_outline(ram_at(game), table)
+    """Write the display list of a game; return the number of its lines.
+
+    At ``out`` stand 8 bytes of scratch, the palette (16 x 3 bytes), then the lines.
+    """
+    used = array_at(int64(out), (1,), np.int64)
+    colours = array_at(int64(out) + 8, (COLOURS, 3), np.uint8)
+    segments = array_at(int64(out) + _SEGMENTS_AT, (CAPACITY, COLUMNS), np.int16)
+    cells = array_at(int64(game), (RAM_SIZE,), np.uint8)
+    record = array_at(int64(game) + STREAM_END, (1,), GAME_DTYPE)[0]
+    write_display_list(ram_at(game), cells, int64(record.score), True, segments, used, colours)
+    return used[0]
 
 
 def facts(game: int, out: int) -> int:
@@ -190,7 +233,7 @@ def facts(game: int, out: int) -> int:
 
 ENTRIES: dict[Callable[..., int], int] = {
     sizes: 1, seed: 4, begin: 2, play: 3, tick_alone: 2, tick_on_tape: 2, observe: 3,
-    expert_weights: 1, ask_expert: 3, ask_network: 4, draw: 2,
+    expert_weights: 1, ask_expert: 3, ask_network: 4, view: 1, draw: 2,
     facts: 2,
 }  # fmt: skip
 """Each function with its number of arguments, all int32."""

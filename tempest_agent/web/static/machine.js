@@ -42,6 +42,13 @@ export class Machine {
     return new Machine(instance);
   }
 
+  /** The numbers that turn a display list into a picture, by their `names`. */
+  view(names) {
+    this.calls.view(this.small);
+    const numbers = new Float64Array(this.memory.buffer, this.small, names.length);
+    return Object.fromEntries(names.map((name, i) => [name, numbers[i]]));
+  }
+
   /** Give out `bytes` of memory, zeroed and at a multiple of 16; they are never taken back. */
   allocate(bytes) {
     const at = Math.ceil(this.free / 16) * 16;

@@ -1,9 +1,13 @@
-// Draws a display list of the compiled rules: coloured segments that add up, with a halo.
+// Draws the display list of the compiled rules: lines of light that add up, with a halo.
 
-const WIDTH = 480, HEIGHT = 640; // Of the display list's coordinates.
-const NUMBERS = 6; // Of a segment: x, y, x, y, colour, width.
+const VIEW = ["width", "height", "across", "up", "left", "middle", "subunits", "normal"];
+const COLUMNS = 6; // Of a line: x and z of both ends, colour index, brightness.
+const COLOURS = 16;
+const LEVELS = 16;
+const PALETTE_AT = 8, LINES_AT = PALETTE_AT + 3 * COLOURS;
 const SHRUNK = 4; // The halo is drawn on a canvas that many times smaller.
 const MOST_PIXELS = 2_400; // Of the canvas' height: sharper than any screen shows.
+const BEAM = 1.25, SPOT = 1.9, HALO = 5; // Widths in pixels of the full picture.
 
 export class Picture {
   constructor(machine, canvas) {
@@ -13,6 +17,7 @@ export class Picture {
     this.halo = document.createElement("canvas");
     this.soft = this.halo.getContext("2d", { alpha: false });
     this.at = machine.allocate(machine.size.segments);
+    this.view = machine.view(VIEW);
     this.fit();
     new ResizeObserver(() => { this.fit(); this.again?.(); }).observe(canvas);
   }
@@ -20,7 +25,7 @@ export class Picture {
   fit() {
     const box = this.canvas.getBoundingClientRect();
     const height = Math.min(MOST_PIXELS, Math.max(1, Math.round(box.height * devicePixelRatio)));
-    const width = Math.max(1, Math.round(height * WIDTH / HEIGHT));
+    const width = Math.max(1, Math.round(height * this.view.width / this.view.height));
     if (this.canvas.width === width && this.canvas.height === height) return;
     this.canvas.width = width;
     this.canvas.height = height;
@@ -31,64 +36,73 @@ export class Picture {
   /** Draw `game`; it is drawn again when the canvas changes its size. */
   draw(game) {
     this.again = () => this.draw(game);
-    const { calls, memory } = this.machine;
-    const count = calls.draw(game.at, this.at);
-    const list = new Float32Array(memory.buffer, this.at, count * NUMBERS);
-    const paths = byColour(list);
+    const paths = this.#paths(this.machine.calls.draw(game.at, this.at));
     const { context, canvas, halo, soft } = this;
-    const scale = canvas.height / HEIGHT;
+    const scale = canvas.height / this.view.height;
     clear(soft, halo);
-    stroke(soft, paths, scale / SHRUNK, Math.max(1, 4 * scale / SHRUNK));
+    stroke(soft, paths, scale / SHRUNK, HALO, HALO);
     clear(context, canvas);
     context.globalCompositeOperation = "lighter";
-    context.imageSmoothingEnabled = true;
     context.imageSmoothingQuality = "high";
-    context.globalAlpha = 0.35;
-    context.drawImage(halo, 0, 0, canvas.width, canvas.height);
     const spread = 2.5 * scale;
-    context.globalAlpha = 0.12;
-    for (const [x, y] of [[-spread, 0], [spread, 0], [0, -spread], [0, spread]]) {
+    for (const [x, y, light] of [
+      [0, 0, 0.3], [-spread, 0, 0.1], [spread, 0, 0.1], [0, -spread, 0.1], [0, spread, 0.1],
+    ]) {
+      context.globalAlpha = light;
       context.drawImage(halo, x, y, canvas.width, canvas.height);
     }
     context.globalAlpha = 1;
-    stroke(context, paths, scale, Math.max(1, 1.3 * scale));
+    stroke(context, paths, scale, Math.max(BEAM, 1 / scale), SPOT);
+  }
+
+  /** The `count` lines of the display list, one path for each colour and brightness. */
+  #paths(count) {
+    const { buffer } = this.machine.memory;
+    const palette = new Uint8Array(buffer, this.at + PALETTE_AT, 3 * COLOURS);
+    const rows = new Int16Array(buffer, this.at + LINES_AT, count * COLUMNS);
+    const { left, middle, across, up, subunits, normal } = this.view;
+    const wide = across / subunits, high = up / subunits;
+    const paths = new Array(COLOURS * LEVELS);
+    for (let i = 0; i < rows.length; i += COLUMNS) {
+      const colour = rows[i + 4], key = colour * LEVELS + rows[i + 5];
+      // The phosphor's light grows faster than the current of the beam.
+      const light = Math.min((rows[i + 5] / normal) ** 2, 1);
+      paths[key] ??= { ink: ink(palette, colour, light), lines: new Path2D(), dots: new Path2D() };
+      const x = left + rows[i] * wide, y = middle - rows[i + 1] * high;
+      if (rows[i] === rows[i + 2] && rows[i + 1] === rows[i + 3]) {
+        paths[key].dots.moveTo(x, y - 0.3);
+        paths[key].dots.lineTo(x, y + 0.3);
+      } else {
+        paths[key].lines.moveTo(x, y);
+        paths[key].lines.lineTo(left + rows[i + 2] * wide, middle - rows[i + 3] * high);
+      }
+    }
+    return paths.filter((each) => each !== undefined);
   }
 }
 
+function ink(palette, colour, light) {
+  const [red, green, blue] = palette.subarray(3 * colour, 3 * colour + 3);
+  return `rgb(${red * light} ${green * light} ${blue * light})`;
+}
+
 function clear(context, { width, height }) {
-  context.setTransform(1, 0, 0, 1, 0, 0);
   context.globalCompositeOperation = "source-over";
   context.globalAlpha = 1;
   context.fillStyle = "#000";
   context.fillRect(0, 0, width, height);
 }
 
-/** One path for each colour and width. */
-function byColour(list) {
-  const paths = new Map();
-  for (let i = 0; i < list.length; i += NUMBERS) {
-    const key = list[i + 4] * 16 + list[i + 5];
-    let entry = paths.get(key);
-    if (entry === undefined) {
-      const colour = `#${(list[i + 4] | 0).toString(16).padStart(6, "0")}`;
-      entry = { path: new Path2D(), colour, width: list[i + 5] };
-      paths.set(key, entry);
-    }
-    entry.path.moveTo(list[i], list[i + 1]);
-    entry.path.lineTo(list[i + 2], list[i + 3]);
-  }
-  return [...paths.values()];
-}
-
-function stroke(context, paths, scale, width) {
+function stroke(context, paths, scale, beam, spot) {
   context.setTransform(scale, 0, 0, scale, 0, 0);
   context.globalCompositeOperation = "lighter";
   context.lineCap = "round";
-  context.lineJoin = "round";
-  for (const each of paths) {
-    context.strokeStyle = each.colour;
-    context.lineWidth = each.width * width / scale;
-    context.stroke(each.path);
+  for (const { ink: colour, lines, dots } of paths) {
+    context.strokeStyle = colour;
+    context.lineWidth = beam;
+    context.stroke(lines);
+    context.lineWidth = spot;
+    context.stroke(dots);
   }
   context.setTransform(1, 0, 0, 1, 0, 0);
 }
