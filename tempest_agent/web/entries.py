@@ -23,6 +23,7 @@ from tempest_agent.envs.display.beam import (
     PIXELS_PER_X,
     PIXELS_PER_Z,
     SUBUNITS,
+    Beam,
 )
 from tempest_agent.envs.display.display_list import write_display_list
 from tempest_agent.envs.display.palette import COLOURS
@@ -37,16 +38,17 @@ from tempest_agent.envs.features.layout import MAX_INPUT_DELAY, NUM_FEATURES
 from tempest_agent.envs.features.observe import write_features
 from tempest_agent.envs.game_state.controls import needs_no_input, zap_legal
 from tempest_agent.envs.machine.compiled import int64, rule
-from tempest_agent.envs.machine.inputs import FIRE, ZAP
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, FIRE, ZAP
 from tempest_agent.envs.machine.intrinsics import array_at
-from tempest_agent.envs.machine.memory import RAM_DTYPE, RAM_SIZE, Ram
+from tempest_agent.envs.machine.memory import LANES, RAM_DTYPE, RAM_SIZE, Ram
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, TAPE_DTYPE, Source
 from tempest_agent.envs.machine.switches import SWITCHES_DTYPE
 from tempest_agent.experts.scripted.decision import PLAN_DTYPE
 from tempest_agent.experts.scripted.expert import decide
 from tempest_agent.experts.scripted.weights import WEIGHTS_DTYPE, Weights
 
-from .network_entry import SCRATCH_BYTES, choose_action
+from .mind import draw_worth, lane_after, worth_of_plan, worth_of_turns
+from .network_entry import KNOTS, SCRATCH_BYTES, choose_action
 from .seeding import stream_state
 
 WAITING, OVER, DEAD = 1, 2, 4
@@ -210,6 +212,37 @@ def draw(game: int, out: int) -> int:
     return used[0]
 
 
+def draw_mind(game: int, out: int, worth: int, chosen: int, teacher: int) -> int:
+    """Add a player's thoughts to the display list that ``draw`` has written; return its length.
+
+    ``worth``: of each lane, float64 ``(16,)``.  ``chosen``, ``teacher``: knob counts of the
+    player's and of the teacher's action.
+    """
+    used = array_at(int64(out), (1,), np.int64)
+    segments = array_at(int64(out) + _SEGMENTS_AT, (CAPACITY, COLUMNS), np.int16)
+    values = array_at(int64(worth), (LANES,), np.float64)
+    ram = ram_at(game)
+    lane, other = lane_after(ram, int64(chosen)), lane_after(ram, int64(teacher))
+    draw_worth(Beam(segments, used), ram, values, lane, other)
+    return used[0]
+
+
+def worth_to_network(game: int, scratch: int, worth: int) -> int:
+    """Write each lane's worth, float64, to the network that has just been asked."""
+    ram = ram_at(game)
+    values = array_at(int64(scratch), (BUTTON_PAIRS, KNOTS), np.float64)
+    worth_of_turns(ram, values, zap_legal(ram), array_at(int64(worth), (LANES,), np.float64))
+    return 0
+
+
+def worth_to_expert(game: int, plan: int, worth: int) -> int:
+    """Write each lane's worth, float64, to the expert that has just been asked."""
+    record = array_at(int64(plan), (1,), PLAN_DTYPE)[0]
+    out = array_at(int64(worth), (LANES,), np.float64)
+    worth_of_plan(ram_at(game), record.value, record.danger, out)
+    return 0
+
+
 def facts(game: int, out: int) -> int:
     """Write the numbers of ``FACTS``."""
     ram = ram_at(game)
@@ -234,6 +267,6 @@ def facts(game: int, out: int) -> int:
 ENTRIES: dict[Callable[..., int], int] = {
     sizes: 1, seed: 4, begin: 2, play: 3, tick_alone: 2, tick_on_tape: 2, observe: 3,
     expert_weights: 1, ask_expert: 3, ask_network: 4, view: 1, draw: 2,
-    facts: 2,
+    draw_mind: 5, worth_to_network: 3, worth_to_expert: 3, facts: 2,
 }  # fmt: skip
 """Each function with its number of arguments, all int32."""

@@ -130,6 +130,9 @@ export class Expert {
     const { calls, weights } = game.machine;
     return action(calls.ask_expert(game.at, game.plan, weights));
   }
+
+  /** Write what each lane is worth to it, float64, after `decide`. */
+  worth(game, out) { game.machine.calls.worth_to_expert(game.at, game.plan, out); }
 }
 
 /** A trained network, from the bytes that Python's `network_file.py` writes. */
@@ -142,6 +145,12 @@ export class Network {
     const { calls, codes, scratch } = game.machine;
     game.observe();
     return action(calls.ask_network(game.at, codes, this.at, scratch));
+  }
+
+  /** Write what each lane is worth to it, float64, after `decide`. */
+  worth(game, out) {
+    const { calls, scratch } = game.machine;
+    calls.worth_to_network(game.at, scratch, out);
   }
 }
 

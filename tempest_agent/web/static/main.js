@@ -1,7 +1,9 @@
 // The page: loads the rules, and lets one view run at a time on the one canvas.
 import { Clock } from "./clock.js";
 import { Controls, PLAYING_KEYS } from "./controls.js";
+import { Duel } from "./duel.js";
 import { Machine } from "./machine.js";
+import { Mind } from "./mind.js";
 import { Picture } from "./picture.js";
 import { Play, store, stored } from "./play.js";
 import { Players } from "./players.js";
@@ -48,6 +50,8 @@ class Page {
     banner.hidden = text === "";
   }
 
+  think(words) { this.#show("thoughts", words); }
+
   /** Start a game of the next seed. */
   nextSeed() {
     element("seed").value = (this.settings().seed + 1) % MOST_SEED;
@@ -61,25 +65,35 @@ class Page {
   }
 }
 
+const HUMAN = new Set(["play", "duel"]); // Views in which a human plays.
+
 class App {
   constructor(machine, listed) {
     const canvas = element("picture");
     this.page = new Page();
     this.page.restart = () => this.restart();
-    this.picture = new Picture(machine, canvas);
+    this.pictures = [canvas, element("other")].map((each) => new Picture(machine, each));
     this.controls = new Controls(canvas);
+    const players = new Players(machine, listed);
     this.views = {
       play: new Play(machine, this.controls, this.page),
-      watch: new Watch(machine, new Players(machine, listed), this.page),
+      watch: new Watch(machine, players, this.page),
+      mind: new Watch(machine, players, this.page, new Mind(machine)),
+      duel: new Duel(machine, players, this.controls, this.page),
     };
-    this.clock = new Clock(() => this.view.tick(), () => this.picture.draw(this.view.game));
+    this.clock = new Clock(() => this.view.tick(), () => this.draw());
     this.#listPlayers(listed);
     this.#listen(canvas);
     this.show();
     this.clock.start();
   }
 
-  get name() { return location.hash === "#play" ? "play" : "watch"; }
+  get name() {
+    const name = location.hash.slice(1);
+    return Object.hasOwn(this.views, name) ? name : "watch";
+  }
+
+  get human() { return HUMAN.has(this.name); }
 
   /** Bring up the view that the address names. */
   show() {
@@ -91,24 +105,35 @@ class App {
     }
     if (document.pointerLockElement !== null) document.exitPointerLock();
     this.view = this.views[name];
-    this.clock.speed = name === "play" ? 1 : Number(element("speed").value);
+    element("best-name").textContent = name === "duel" ? "Its score" : "Best";
+    this.clock.speed = this.human ? 1 : Number(element("speed").value);
     this.restart();
   }
 
   restart() {
     this.pause(false);
     Promise.resolve(this.view.restart()).catch(failed);
-    this.picture.draw(this.view.game);
+    this.draw();
+  }
+
+  draw() {
+    const { view } = this;
+    view.games.forEach((game, i) => {
+      this.pictures[i].draw(game, (list, count) => view.add?.(list, count) ?? count);
+    });
   }
 
   pause(paused) {
     this.clock.paused = paused;
     element("pause").textContent = paused ? "Go on" : "Pause";
-    if (this.name === "play" && !this.view.game.over) this.page.say(paused ? "Paused" : "");
+    if (this.human && !this.view.games[0].over) this.page.say(paused ? "Paused" : "");
   }
 
   #listPlayers(listed) {
     for (const { name, label } of listed) element("player").add(new Option(label, name));
+    const name = () => { element("opponent").textContent = element("player").selectedOptions[0].label; };
+    element("player").addEventListener("change", name);
+    name();
   }
 
   #listen(canvas) {
@@ -122,7 +147,7 @@ class App {
     addEventListener("hashchange", () => this.show());
     addEventListener("keydown", (event) => this.#key(event));
     document.addEventListener("visibilitychange", () => {
-      if (document.hidden && this.name === "play") this.pause(true);
+      if (document.hidden && this.human) this.pause(true);
     });
     for (const id of ["start-level", "seed", "player"]) {
       element(id).addEventListener("change", () => this.restart());
@@ -140,7 +165,7 @@ class App {
 
   #click(event, canvas) {
     canvas.focus();
-    if (this.name !== "play") location.hash = "#play";
+    if (!this.human) location.hash = "#play";
     if (event.pointerType === "mouse" && !this.controls.locked) canvas.requestPointerLock();
     if (this.clock.paused) this.pause(false);
   }
@@ -150,9 +175,9 @@ class App {
     if (event.altKey || event.metaKey || event.target.matches("input, select, button, a")) return;
     if (event.code === "KeyP") this.pause(!this.clock.paused);
     else if (event.code === "KeyR") this.restart();
-    else if (event.code === "Period" && this.name === "watch") element("step").click();
+    else if (event.code === "Period" && !this.human) element("step").click();
     else if (!PLAYING_KEYS.has(event.code)) return;
-    else if (this.name === "watch") { if (event.code === "Space") location.hash = "#play"; }
+    else if (!this.human) { if (event.code === "Space") location.hash = "#play"; }
     else {
       if (this.clock.paused) this.pause(false);
       this.controls.key(event);

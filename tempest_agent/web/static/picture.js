@@ -33,10 +33,13 @@ export class Picture {
     this.halo.height = Math.ceil(height / SHRUNK);
   }
 
-  /** Draw `game`; it is drawn again when the canvas changes its size. */
-  draw(game) {
-    this.again = () => this.draw(game);
-    const paths = this.#paths(this.machine.calls.draw(game.at, this.at));
+  /**
+   * Draw `game`; it is drawn again when the canvas changes its size.  `add(at, count)` may add
+   * lines to the display list at an address; it returns their number.
+   */
+  draw(game, add = (_at, count) => count) {
+    this.again = () => this.draw(game, add);
+    const paths = this.#paths(add(this.at, this.machine.calls.draw(game.at, this.at)));
     const { context, canvas, halo, soft } = this;
     const scale = canvas.height / this.view.height;
     clear(soft, halo);

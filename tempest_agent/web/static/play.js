@@ -6,7 +6,7 @@ const REST = 25; // Ticks after a game's end before a press starts the next one.
 
 export class Play {
   constructor(machine, controls, page) {
-    this.game = new Game(machine);
+    this.games = [new Game(machine)];
     this.controls = controls;
     this.page = page;
     this.best = Number(stored(BEST)) || 0;
@@ -15,23 +15,23 @@ export class Play {
 
   restart() {
     const { level, seed } = this.page.settings();
-    this.game.begin({ level, seed });
+    this.games[0].begin({ level, seed });
     this.controls.release();
     this.since = 0;
     this.page.say("");
-    this.page.counts(this.game.facts(), this.best);
+    this.page.counts(this.games[0].facts(), this.best);
   }
 
   tick() {
     const inputs = this.controls.take();
-    if (this.game.over) {
+    if (this.games[0].over) {
       this.since += 1;
       if (this.since > REST && inputs.buttons !== 0) this.page.nextSeed();
       return true;
     }
-    this.game.play(inputs.spin, inputs.buttons);
-    const facts = this.game.facts();
-    if (this.game.over) this.#end(facts.score);
+    this.games[0].play(inputs.spin, inputs.buttons);
+    const facts = this.games[0].facts();
+    if (this.games[0].over) this.#end(facts.score);
     this.page.counts(facts, Math.max(this.best, facts.score));
     return true;
   }
