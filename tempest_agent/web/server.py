@@ -96,6 +96,7 @@ class SiteServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 128
     allow_reuse_address = True
 
     def __init__(self, site: Site, port: int | None = None) -> None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import numpy as np
 import pytest
-from in_node import DECISION, decisions_of, states_of, ticked_on_tape
+from in_node import decisions_of, states_of, ticked_on_tape
+from many_in_node import decided, played, plays_in_node, random_inputs
 from numpy.typing import NDArray
 from places import DATA
 
-from tempest_agent.envs.engine.batch import GameBatch
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.machine import memory as m
 from tempest_agent.envs.machine.randomness import TAPE_DTYPE
 from tempest_agent.envs.recordings.recording import NOT_READ, Recording, load_recording
-from tempest_agent.evaluation.players import find_player
-from tempest_agent.web.network_file import network_bytes
 
 RECORDINGS = sorted((DATA / "recordings").glob("*.npz"))
 
@@ -80,33 +76,12 @@ def test_every_recorded_tick_of_the_real_machine(path) -> None:  # type: ignore[
     ],
 )
 def test_a_game_is_the_environments_in_every_byte(settings: GameSettings, seed: int) -> None:
-    ticks = 600
-    chance = np.random.default_rng(seed)
-    inputs = np.stack(
-        [chance.integers(-31, 32, ticks), chance.integers(0, 4, ticks)], axis=1
-    ).astype(np.int8)
-    batch = GameBatch(1, settings, observe=False)
-    batch.reset(seeds=seed)
-    expected = [batch.clone()[0]]
-    for spin, buttons in inputs:
-        batch.step(np.array([spin]), np.array([buttons], np.uint8))
-        expected.append(batch.clone()[0])
-    assert np.array_equal(states_of(settings, seed, inputs), expected)
+    inputs = random_inputs(seed, 600)
+    assert np.array_equal(states_of(settings, seed, inputs), played(settings, seed, inputs))
 
 
 @pytest.mark.parametrize(("name", "level"), [("expert", 1), ("expert", 65), ("champion", 33)])
 def test_a_player_decides_as_it_does_in_python(name: str, level: int) -> None:
     ticks, seed = 500, 3
-    settings = GameSettings(start_level=level, max_ticks=ticks)
-    choice = find_player(name)
-    batch = GameBatch(1, settings)
-    batch.reset(seeds=seed)
-    player = choice.make(np.zeros(1, np.int64), 0)
-    expected = []
-    while not (batch.terminated[0] or batch.truncated[0]):
-        spins, buttons = player.act(batch)
-        digest = hashlib.sha256(m.as_bytes(batch.ram)[0].tobytes()).digest()[: DECISION - 2]
-        expected.append([int(spins[0]) & 0xFF, int(buttons[0]), *digest])
-        batch.step(spins, buttons)
-    plays = name if choice.policy is None else network_bytes(choice.policy.network, name)
-    assert np.array_equal(decisions_of(settings, seed, plays, ticks), expected)
+    got = decisions_of(GameSettings(start_level=level), seed, plays_in_node(name), ticks)
+    assert np.array_equal(got, decided(name, level, seed, ticks))
