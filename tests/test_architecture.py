@@ -14,7 +14,7 @@ ORDER = """
 envs.registration envs.free_memory envs.messages envs.checks envs.plain_json envs.archives
 errors files
 envs.machine envs.arcade envs.game_state envs.features envs.recordings envs.engine
-envs.render envs.mame envs.api envs
+envs.display envs.render envs.mame envs.api envs
 experts.interface experts.random_player experts.scripted experts.novice experts.planner
 experts.registry experts
 config console ray_support runs

@@ -77,3 +77,13 @@ def _give_life(ram: Ram) -> None:
     if ram.lives[0] < LIVES_MAX:
         ram.lives[0] += 1
         ram.life_flash = 0x20
+
+
+@rule
+def step_life_flash(ram: Ram) -> None:
+    """Count down the ticks in which a new life makes the well flash; 0xFF is none.
+
+    On the machine the display does it, after the tick in which the life is given too.
+    """
+    if ram.life_flash & 0x80 == 0:
+        ram.life_flash -= 1

@@ -13,6 +13,7 @@ from tempest_agent.envs.machine.randomness import Source
 
 from .level_select import level_select, new_game
 from .play import play
+from .score import step_life_flash
 from .star_field import step_star_field
 from .states import end_life, end_wave, level_entry, new_life, new_life_2, pause
 from .warp import warp
@@ -53,6 +54,7 @@ def tick(ram: Ram, source: Source) -> None:
     step_star_field(ram)
     ram.buttons_latched |= BUTTONS_UNSEEN
     run_state(ram, source)
+    step_life_flash(ram)
     ram.frame_counter += 1
     if (ram.buttons_latched & BUTTONS_UNSEEN) != 0:
         ram.buttons_latched = 0

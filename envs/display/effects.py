@@ -19,7 +19,7 @@ _POINTS_WIDTH = 2 * PITCH + GLYPH_WIDTH
 
 _BLAST_RADIUS = 66.0
 _BLAST_LAST = 12
-_BLAST_SHARE = np.minimum((np.arange(_BLAST_LAST + 1) + 1) / (_BLAST_LAST + 1), 1.0) ** 1.8
+_BLAST_SHARE = np.round(((np.arange(_BLAST_LAST + 1) + 1) / (_BLAST_LAST + 1)) ** 1.8, 4)
 """Slow at first, then quick, as on the machine: full size at three quarters."""
 
 # First picture of the claw's end, by cause: below a shot, from here on pulsar or spike, fuseball.

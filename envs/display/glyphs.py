@@ -6,6 +6,8 @@ Each glyph is a set of lines on a grid 4 wide and 6 high; text is laid out in sc
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -44,7 +46,7 @@ def _glyph_tables() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
                 (int(across) * _UNIT, int(up) * _UNIT)
                 for across, up in zip(stroke[::2], stroke[1::2], strict=True)
             ]
-            lines += [(*one, *other) for one, other in zip(points, points[1:], strict=False)]
+            lines += [(*one, *other) for one, other in itertools.pairwise(points)]
     return np.array(lines), np.array([*starts, len(lines)])
 
 

@@ -135,7 +135,5 @@ def draw_high_scores(beam: Beam, cells: NDArray[np.uint8]) -> None:
         at = BEST_SCORES - 3 * rank
         score = digits(cells[at], cells[at + 1], cells[at + 2])
         write_number(beam, rank + 1, _RANK_RIGHT, base, 1.0, palette.BLUE_TEXT)
-        write_letters(
-            beam, cells, BEST_LETTERS - 3 * rank, _LETTERS_LEFT, base, palette.BLUE_TEXT
-        )
+        write_letters(beam, cells, BEST_LETTERS - 3 * rank, _LETTERS_LEFT, base, palette.BLUE_TEXT)
         write_number(beam, score, _TABLE_RIGHT, base, 1.0, palette.BLUE_TEXT)

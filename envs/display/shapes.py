@@ -8,6 +8,7 @@ rows of x, z and the colour of the line that ends there (see ``beam.draw_picture
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 
 import numpy as np
@@ -37,9 +38,14 @@ def _closed(points: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
     return [*listed, listed[0]]
 
 
+def _rounded(points: Floats) -> Floats:
+    """Return points that do not depend on the last bits of a library's sine."""
+    return np.round(points, 4)
+
+
 def _ring(count: int, radius: float, turn: float = 0.0) -> Floats:
     angles = np.arange(count) * (2.0 * np.pi / count) + turn
-    return radius * np.stack((np.cos(angles), np.sin(angles)), axis=-1)
+    return _rounded(radius * np.stack((np.cos(angles), np.sin(angles)), axis=-1))
 
 
 def _scatter(count: int) -> Floats:
@@ -47,7 +53,7 @@ def _scatter(count: int) -> Floats:
     k = np.arange(count) + 0.5
     angles = k * np.pi * (3.0 - 5.0**0.5)
     radii = np.sqrt(k / count)
-    return np.stack((radii * np.cos(angles), radii * np.sin(angles)), axis=-1)
+    return _rounded(np.stack((radii * np.cos(angles), radii * np.sin(angles)), axis=-1))
 
 
 # ------------------------------------------------------------------------------- claw
@@ -71,7 +77,7 @@ CLAWS: Floats = np.stack(
 
 LIFE_ICON: Floats = _picture(
     (
-        ((-25, 0), (0, 12), (25, 0), (10, -11), (19, 0), (0, 6), (-19, 0), (-10, -11), (-25, 0)),
+        ((-25, 0), (0, 12), (25, 0), (7, -9), (19, 0), (0, 5), (-19, 0), (-7, -9), (-25, 0)),
         palette.CLAW,
     )
 )
@@ -135,7 +141,7 @@ def _spiral(turn: float) -> Floats:
     angles = np.arange(21) * (np.pi / 4.0) + turn
     radii = np.linspace(3.0, 40.0, 21)
     points = np.stack((radii * np.cos(angles), radii * np.sin(angles)), axis=-1)
-    return _picture((points, palette.SPIKER))
+    return _picture((_rounded(points), palette.SPIKER))
 
 
 SPIKERS: Floats = np.stack([_spiral(-quarter * np.pi / 2.0) for quarter in range(4)])
@@ -209,9 +215,9 @@ ASHES: Floats = _scatter(36)
 
 def _field(plane: int) -> Floats:
     """Return twenty stars of one plane, scattered over the window of the star field."""
-    random = np.random.default_rng(plane)
-    return random.uniform((-420.0, -395.0), (420.0, 485.0), (20, 2)).round()
+    source = random.Random(plane)
+    return np.array([(source.randint(-420, 420), source.randint(-395, 485)) for _ in range(20)])
 
 
-STARS: Floats = np.stack([_field(plane) for plane in range(4)])
+STARS: Floats = np.stack([_field(plane) for plane in range(4)]).astype(np.float64)
 """Four planes of stars at the unit distance; eight planes use each of them twice."""

@@ -1,1 +1,1 @@
-"""The picture: a RAM image drawn as the colour vector monitor shows it."""
+"""The picture: a display list drawn as the colour vector monitor shows it."""

@@ -202,6 +202,19 @@ def test_bonus_life_at_multiples_of_the_interval(
     assert stage.ram["lives"][0] == after_a_flipper
 
 
+def test_a_bonus_life_flashes_for_32_ticks() -> None:
+    stage = Stage(bonus_life=10_000)
+    stage.score = 9_990
+    stage.put_enemy(m.FLIPPER)
+    stage.put_shot()
+    timers = []
+    for _ in range(35):
+        stage.tick()
+        timers.append(int(stage.ram["life_flash"]))
+    # The machine's images, taken between two ticks, have 0x1F first: it has been shown once.
+    assert timers == [*range(0x1F, -1, -1), 0xFF, 0xFF, 0xFF]
+
+
 @pytest.mark.parametrize(("lives", "then"), [(1, 2), (5, 6), (6, 6)])
 def test_never_more_than_six_lives(lives: int, then: int) -> None:
     stage = Stage(bonus_life=10_000)
