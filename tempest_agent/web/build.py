@@ -139,12 +139,13 @@ def main() -> None:
             command = [sys.executable, "-m", "tempest_agent.web.build"]
             sys.exit(subprocess.run(command, env=environment).returncode)
     from tempest_agent.web.entries import ENTRIES
+    from tempest_agent.web.sources import MODULE, RECORD, digest_of_sources
 
     names = [function.__name__ for function in ENTRIES]
     module = link(compile_entries(), names)
-    target = Path(__file__).parent / "static" / "tempest.wasm"
-    target.write_bytes(module)
-    print(f"{target}: {len(module):,} bytes")
+    MODULE.write_bytes(module)
+    RECORD.write_text(f"{digest_of_sources()}\n", encoding="utf-8")
+    print(f"{MODULE}: {len(module):,} bytes")
 
 
 if __name__ == "__main__":

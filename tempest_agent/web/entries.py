@@ -37,6 +37,7 @@ from tempest_agent.envs.engine.state_check import STATE_SIZE, STREAM_END
 from tempest_agent.envs.features.layout import MAX_INPUT_DELAY, NUM_FEATURES
 from tempest_agent.envs.features.observe import write_features
 from tempest_agent.envs.game_state.controls import needs_no_input, zap_legal
+from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.envs.machine.compiled import int64, rule
 from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, FIRE, ZAP
 from tempest_agent.envs.machine.intrinsics import array_at
@@ -60,7 +61,7 @@ NEVER = 2**62
 SIZES = ("game", "tape", "plan", "observation", "network_scratch", "weights", "facts", "segments")
 FACTS = (
     "score", "level", "lives", "ticks", "state", "waiting", "over", "alive", "zap_legal",
-    "lane", "zaps_used", "spin", "buttons",
+    "lane", "zaps_used", "spin", "buttons", "shots", "zap_timer", "deaths",
 )  # fmt: skip
 """The numbers of ``facts``, int32."""
 
@@ -261,6 +262,12 @@ def facts(game: int, out: int) -> int:
     table[10] = ram.zap_uses
     table[11] = record.executed_spin
     table[12] = record.executed_buttons
+    table[13] = ram.player_shot_count
+    table[14] = ram.zap_timer
+    deaths = int64(0)
+    for cause in range(len(DEATH_CAUSES)):
+        deaths += record.deaths[cause]
+    table[15] = deaths
     return 0
 
 

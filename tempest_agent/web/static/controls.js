@@ -1,4 +1,5 @@
-// The controls of a human: keys that are down, a mouse as the spinner, a finger that drags.
+// The controls of a human: keys that are down, a mouse as the spinner, a finger that drags, a pad.
+import { readGamepad } from "./gamepad.js";
 import { FIRE, SPINNER_MAX, ZAP } from "./machine.js";
 
 const LEFT = new Set(["ArrowLeft", "KeyA"]);
@@ -38,9 +39,10 @@ export class Controls {
     }
     const turn = Math.max(-SPINNER_MAX, Math.min(SPINNER_MAX, Math.trunc(this.turned)));
     this.turned -= turn;
-    spin = Math.max(-SPINNER_MAX, Math.min(SPINNER_MAX, spin + turn));
-    const fire = is(FIRES) || this.firing || this.finger !== null;
-    const buttons = (fire ? FIRE : 0) | (this.zapping ? ZAP : 0);
+    const pad = readGamepad();
+    spin = Math.max(-SPINNER_MAX, Math.min(SPINNER_MAX, spin + turn + pad.spin));
+    const fire = is(FIRES) || this.firing || this.finger !== null || pad.fire;
+    const buttons = (fire ? FIRE : 0) | (this.zapping || pad.zap ? ZAP : 0);
     this.zapping = false;
     this.tapped.clear();
     return { spin, buttons };

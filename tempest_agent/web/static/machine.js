@@ -6,7 +6,7 @@ const SIZES = [
 ];
 const FACTS = [
   "score", "level", "lives", "ticks", "state", "waiting", "over", "alive", "zapLegal",
-  "lane", "zapsUsed", "spin", "buttons",
+  "lane", "zapsUsed", "spin", "buttons", "shots", "zapTimer", "deaths",
 ];
 
 export const TICKS_PER_SECOND = 1_512_000 / 6_144 / 9;

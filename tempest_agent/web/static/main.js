@@ -2,15 +2,18 @@
 import { Clock } from "./clock.js";
 import { Controls, PLAYING_KEYS } from "./controls.js";
 import { Duel } from "./duel.js";
+import { store, stored } from "./kept.js";
 import { Machine } from "./machine.js";
 import { Mind } from "./mind.js";
 import { Picture } from "./picture.js";
-import { Play, store, stored } from "./play.js";
+import { Play } from "./play.js";
 import { Players } from "./players.js";
+import { Sounds } from "./sounds.js";
 import { Watch } from "./watch.js";
 
 const element = (id) => document.getElementById(id);
 const SENSITIVITY = "tempest.sensitivity";
+const FASTEST_HEARD = 2; // Times the machine's speed: beyond it sounds run together.
 const MOST_SEED = 2 ** 32;
 
 async function fetched(name) {
@@ -23,6 +26,8 @@ async function fetched(name) {
 class Page {
   constructor() {
     this.shown = {};
+    this.sounds = new Sounds();
+    this.quiet = false;
   }
 
   settings() {
@@ -37,7 +42,10 @@ class Page {
     };
   }
 
-  counts({ score, level, lives }, best) {
+  /** Show, and sound, what has become of a game in a tick. */
+  counts(facts, best) {
+    const { score, level, lives } = facts;
+    if (!this.quiet) this.sounds.hear(facts);
     this.#show("score", score.toLocaleString("en"));
     this.#show("level", level);
     this.#show("lives", lives);
@@ -106,12 +114,18 @@ class App {
     if (document.pointerLockElement !== null) document.exitPointerLock();
     this.view = this.views[name];
     element("best-name").textContent = name === "duel" ? "Its score" : "Best";
-    this.clock.speed = this.human ? 1 : Number(element("speed").value);
+    this.pace();
     this.restart();
+  }
+
+  pace() {
+    this.clock.speed = this.human ? 1 : Number(element("speed").value);
+    this.page.quiet = this.clock.speed > FASTEST_HEARD;
   }
 
   restart() {
     this.pause(false);
+    this.page.sounds.restart();
     Promise.resolve(this.view.restart()).catch(failed);
     this.draw();
   }
@@ -127,6 +141,15 @@ class App {
     this.clock.paused = paused;
     element("pause").textContent = paused ? "Go on" : "Pause";
     if (this.human && !this.view.games[0].over) this.page.say(paused ? "Paused" : "");
+  }
+
+  /** Show whether sound is on; `change`: turn it on or off first. */
+  mute(change) {
+    const { sounds } = this.page;
+    if (change) sounds.toggle();
+    const button = element("sound");
+    button.textContent = sounds.muted ? "Sound off" : "Sound on";
+    button.setAttribute("aria-pressed", String(!sounds.muted));
   }
 
   #listPlayers(listed) {
@@ -152,9 +175,12 @@ class App {
     for (const id of ["start-level", "seed", "player"]) {
       element(id).addEventListener("change", () => this.restart());
     }
-    element("speed").addEventListener("change", (event) => {
-      this.clock.speed = Number(event.target.value);
-    });
+    element("speed").addEventListener("change", () => this.pace());
+    for (const press of ["pointerdown", "keydown"]) {
+      addEventListener(press, () => this.page.sounds.wake());
+    }
+    element("sound").addEventListener("click", () => this.mute(true));
+    this.mute(false);
     element("restart").addEventListener("click", () => this.restart());
     element("pause").addEventListener("click", () => this.pause(!this.clock.paused));
     element("step").addEventListener("click", () => { this.pause(true); this.clock.step(); });
@@ -175,6 +201,7 @@ class App {
     if (event.altKey || event.metaKey || event.target.matches("input, select, button, a")) return;
     if (event.code === "KeyP") this.pause(!this.clock.paused);
     else if (event.code === "KeyR") this.restart();
+    else if (event.code === "KeyM") this.mute(true);
     else if (event.code === "Period" && !this.human) element("step").click();
     else if (!PLAYING_KEYS.has(event.code)) return;
     else if (!this.human) { if (event.code === "Space") location.hash = "#play"; }

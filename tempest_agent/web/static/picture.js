@@ -7,7 +7,8 @@ const LEVELS = 16;
 const PALETTE_AT = 8, LINES_AT = PALETTE_AT + 3 * COLOURS;
 const SHRUNK = 4; // The halo is drawn on a canvas that many times smaller.
 const MOST_PIXELS = 2_400; // Of the canvas' height: sharper than any screen shows.
-const BEAM = 1.25, SPOT = 1.9, HALO = 5; // Widths in pixels of the full picture.
+const BEAM = 1.25, SPOT = 1.9; // Widths in pixels of the full picture.
+const HALO = [[16, 0.05], [9, 0.1], [5, 0.22]]; // Widths, and shares of the light.
 
 export class Picture {
   constructor(machine, canvas) {
@@ -43,18 +44,13 @@ export class Picture {
     const { context, canvas, halo, soft } = this;
     const scale = canvas.height / this.view.height;
     clear(soft, halo);
-    stroke(soft, paths, scale / SHRUNK, HALO, HALO);
+    for (const [width, light] of HALO) {
+      soft.globalAlpha = light;
+      stroke(soft, paths, scale / SHRUNK, width, width);
+    }
     clear(context, canvas);
     context.globalCompositeOperation = "lighter";
-    context.imageSmoothingQuality = "high";
-    const spread = 2.5 * scale;
-    for (const [x, y, light] of [
-      [0, 0, 0.3], [-spread, 0, 0.1], [spread, 0, 0.1], [0, -spread, 0.1], [0, spread, 0.1],
-    ]) {
-      context.globalAlpha = light;
-      context.drawImage(halo, x, y, canvas.width, canvas.height);
-    }
-    context.globalAlpha = 1;
+    context.drawImage(halo, 0, 0, SHRUNK * halo.width, SHRUNK * halo.height);
     stroke(context, paths, scale, Math.max(BEAM, 1 / scale), SPOT);
   }
 

@@ -1,4 +1,5 @@
 // A human plays: keys, mouse or a finger; the best score of this browser is kept.
+import { store, stored } from "./kept.js";
 import { Game } from "./machine.js";
 
 const BEST = "tempest.best";
@@ -44,23 +45,5 @@ export class Play {
     }
     const what = record ? "New best score" : "Score";
     this.page.say(`Game over\n${what} ${score.toLocaleString("en")}\nFire to play again`);
-  }
-}
-
-/** What this browser keeps under `name`; null where it keeps nothing. */
-export function stored(name) {
-  try {
-    return localStorage.getItem(name);
-  } catch (error) {
-    console.warn("this browser keeps no scores and settings", error);
-    return null;
-  }
-}
-
-export function store(name, value) {
-  try {
-    localStorage.setItem(name, value);
-  } catch (error) {
-    console.warn("this browser keeps no scores and settings", error);
   }
 }
