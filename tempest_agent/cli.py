@@ -41,6 +41,7 @@ FAILING = (errno.EIO, errno.ENOENT, errno.EMFILE, errno.ENFILE, errno.ENODEV, er
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "train": ("train", "train", "Train an agent, or resume a run (--resume)."),
     "play": ("play", "play", "Watch or film a game, or play one yourself."),
+    "watch": ("watch", "watch", "Watch and play in a web page, served locally or exported."),
     "eval": ("evaluate", "evaluate", "Score a policy over a fixed set of games."),
     "sweep": ("sweep", "sweep", "Train variants of a configuration and compare them."),
     "demonstrate": ("demonstrate", "demonstrate", "Record games of a player as a Minari data set."),

@@ -21,7 +21,7 @@ config console ray_support runs
 agent agent.networks agent.inference agent.replay agent.learner agent.update
 agent.games agent.collect stability agent.checkpoints agent.curriculum agent.ranks agent.loop
 agent.dqn
-actors evaluation demonstrations training plots sweep bench
+actors evaluation demonstrations training plots sweep bench web
 commands.options commands cli __init__ __main__
 """.split()  # noqa: SIM905
 """Folders and single modules of the package; docs/architecture.md says what each is for."""

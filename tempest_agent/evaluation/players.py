@@ -67,13 +67,18 @@ class PlayerChoice:
     """Whether it reads ``batch.codes`` rather than the RAM image."""
     sha256: str | None = None
     step: int | None = None
-    config: Config | None = None
-    """Of the run that trained a network."""
+    policy: Policy | None = None
+    """The network, where one plays."""
+
+    @property
+    def config(self) -> Config | None:
+        """Configuration of the run that trained a network."""
+        return None if self.policy is None else self.policy.config
 
     @property
     def trained_delays(self) -> tuple[int, ...] | None:
         """Ticks of input delay that a network was trained with, without repetitions."""
-        return None if self.config is None else tuple(dict.fromkeys(self.config.game.input_delay))
+        return None if self.policy is None else self.policy.input_delays
 
     @property
     def description(self) -> str:
@@ -217,5 +222,5 @@ def network_choice(policy: Policy, name: str) -> PlayerChoice:
         sees_features=True,
         sha256=policy.sha256,
         step=policy.step,
-        config=policy.config,
+        policy=policy,
     )

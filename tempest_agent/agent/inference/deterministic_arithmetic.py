@@ -64,8 +64,15 @@ def cosines(numerators: NDArray[np.int64], denominator: int) -> Doubles:
 @kernel
 def dense(inputs: Floats, weights: Floats, bias: Floats, out: Floats) -> None:
     """Write ``out = bias + inputs @ weights``, row by row, input by input."""
+    write_dense(inputs, weights, bias, out, np.empty(inputs.shape[1], np.int64))
+
+
+@rule
+def write_dense(
+    inputs: Floats, weights: Floats, bias: Floats, out: Floats, used: NDArray[np.int64]
+) -> None:
+    """Do the same with scratch memory, ``used``, for as many numbers as a row has inputs."""
     width = out.shape[1]
-    used = np.empty(inputs.shape[1] + 4, np.int64)
     for row in range(inputs.shape[0]):
         count = 0
         for i in range(inputs.shape[1]):

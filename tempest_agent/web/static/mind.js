@@ -1,0 +1,41 @@
+// What a player thinks in this tick, as bars on the well and as words.
+import { Expert } from "./machine.js";
+
+const LANES = 16;
+const KNOWN = -1e299; // Lanes below it are worth nothing that is known.
+
+export class Mind {
+  constructor(machine) {
+    this.machine = machine;
+    this.teacher = new Expert();
+    this.at = machine.allocate(8 * LANES);
+  }
+
+  /** Add the thoughts of the player in `seat` to a display list; returns its new length. */
+  draw(seat, list, count) {
+    const { game, player } = seat;
+    this.words = "";
+    if (game.waiting || game.over) return count;
+    const taught = this.teacher.decide(game);
+    const chosen = player.decide(game);
+    player.worth(game, this.at);
+    this.words = this.#words(chosen, taught, player instanceof Expert);
+    return this.machine.calls.draw_mind(game.at, list, this.at, chosen.spin, taught.spin);
+  }
+
+  #words(chosen, taught, isTeacher) {
+    const worth = [...new Float64Array(this.machine.memory.buffer, this.at, LANES)];
+    const best = worth.filter((each) => each > KNOWN).sort((one, other) => other - one);
+    const lines = [`Its action: ${described(chosen)}`];
+    if (!isTeacher) lines.push(`The expert's: ${described(taught)}`);
+    if (best.length > 1) {
+      lines.push(`Best lane ${best[0].toFixed(2)}, next ${best[1].toFixed(2)}`);
+    }
+    return lines.join("\n");
+  }
+}
+
+function described({ spin, buttons }) {
+  const turn = spin === 0 ? "stay" : `${spin > 0 ? "down" : "up"} ${Math.abs(spin)}`;
+  return [turn, ...(buttons & 1 ? ["fire"] : []), ...(buttons & 2 ? ["zap"] : [])].join(", ");
+}
