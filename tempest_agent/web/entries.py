@@ -34,12 +34,13 @@ from tempest_agent.envs.engine.game_step import (
     play_step,
 )
 from tempest_agent.envs.engine.state_check import STATE_SIZE, STREAM_END
-from tempest_agent.envs.features.layout import MAX_INPUT_DELAY, NUM_FEATURES
+from tempest_agent.envs.features.layout import PLAIN_FEATURES
 from tempest_agent.envs.features.observe import write_features
+from tempest_agent.envs.forecast.table import TABLE_DTYPE
 from tempest_agent.envs.game_state.controls import needs_no_input, zap_legal
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.envs.machine.compiled import int64, rule
-from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, FIRE, ZAP
+from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, FIRE, MAX_INPUT_DELAY, ZAP
 from tempest_agent.envs.machine.intrinsics import array_at
 from tempest_agent.envs.machine.memory import LANES, RAM_DTYPE, RAM_SIZE, Ram
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, TAPE_DTYPE, Source
@@ -58,7 +59,10 @@ WAITING, OVER, DEAD = 1, 2, 4
 NEVER = 2**62
 """A limit on ticks or steps that no game reaches."""
 
-SIZES = ("game", "tape", "plan", "observation", "network_scratch", "weights", "facts", "segments")
+SIZES = (
+    "game", "tape", "plan", "observation", "network_scratch", "weights", "facts", "segments",
+    "observing",
+)  # fmt: skip
 FACTS = (
     "score", "level", "lives", "ticks", "state", "waiting", "over", "alive", "zap_legal",
     "lane", "zaps_used", "spin", "buttons", "shots", "zap_timer", "deaths",
@@ -72,11 +76,12 @@ _SIZES = np.array(
         STATE_SIZE,
         TAPE_DTYPE.itemsize,
         PLAN_DTYPE.itemsize,
-        NUM_FEATURES,
+        PLAIN_FEATURES,
         SCRATCH_BYTES,
         WEIGHTS_DTYPE.itemsize,
         4 * len(FACTS),
         _SEGMENTS_AT + 2 * CAPACITY * COLUMNS,
+        2 * MAX_INPUT_DELAY + TABLE_DTYPE.itemsize,
     ]
 )
 
@@ -157,15 +162,16 @@ def tick_on_tape(ram: int, tape: int) -> int:
     return 0
 
 
-def observe(game: int, codes: int, pending: int) -> int:
-    """Write the observation of a game, int8; ``pending`` is 8 bytes of scratch."""
-    spin = array_at(int64(pending), (MAX_INPUT_DELAY,), np.int8)
-    buttons = array_at(int64(pending) + MAX_INPUT_DELAY, (MAX_INPUT_DELAY,), np.uint8)
+def observe(game: int, codes: int, scratch: int) -> int:
+    """Write the plain observation of a game, int8; ``scratch`` has the size ``observing``."""
+    spin = array_at(int64(scratch), (MAX_INPUT_DELAY,), np.int8)
+    buttons = array_at(int64(scratch) + MAX_INPUT_DELAY, (MAX_INPUT_DELAY,), np.uint8)
     for i in range(MAX_INPUT_DELAY):
         spin[i] = 0
         buttons[i] = 0
-    out = array_at(int64(codes), (NUM_FEATURES,), np.int8)
-    write_features(ram_at(game), spin, buttons, 0, out)
+    out = array_at(int64(codes), (PLAIN_FEATURES,), np.int8)
+    table = array_at(int64(scratch) + 2 * MAX_INPUT_DELAY, (1,), TABLE_DTYPE)[0]
+    write_features(ram_at(game), spin, buttons, 0, table, out)
     return 0
 
 
@@ -187,7 +193,7 @@ def ask_expert(game: int, plan: int, weights: int) -> int:
 
 def ask_network(game: int, codes: int, net: int, scratch: int) -> int:
     """Return a network's action for the observation that ``observe`` has written of a game."""
-    seen = array_at(int64(codes), (NUM_FEATURES,), np.int8)
+    seen = array_at(int64(codes), (PLAIN_FEATURES,), np.int8)
     return choose_action(int64(net), int64(scratch), seen, zap_legal(ram_at(game)))
 
 

@@ -28,7 +28,7 @@ from tempest_agent.envs.features.layout import (
     GLOBAL_FEATURES,
     GLOBALS_START,
     LANE_FEATURES,
-    NUM_FEATURES,
+    PLAIN_FEATURES,
     POSITION_FEATURE,
 )
 from tempest_agent.envs.machine.compiled import int64, rule
@@ -67,7 +67,7 @@ _POSITION_AT = _PROPOSED_AT + 8 * BUTTON_PAIRS
 _USED = _POSITION_AT + 8
 _MOST_INPUTS = LANES * MOST_WIDTH + GLOBAL_FEATURES
 _OBSERVATION = _USED + 8 * _MOST_INPUTS
-_LANES_AT = _OBSERVATION + 4 * (NUM_FEATURES + 1)
+_LANES_AT = _OBSERVATION + 4 * (PLAIN_FEATURES + 1)
 _LANE_BYTES = 4 * LANES * max(MOST_WIDTH, LANE_FEATURES)
 _AROUND = _LANES_AT + _LANE_BYTES
 _FLAT = _AROUND + 3 * _LANE_BYTES
@@ -79,7 +79,8 @@ _NODES_AT = _HIDDEN_AT + 4 * REACH * MOST_WIDTH
 _RAW_AT = _NODES_AT + 4 * REACH * BUTTON_PAIRS * NODES
 _LEGAL_AT = _RAW_AT + 4 * BUTTON_PAIRS
 _PAIR_AT = _LEGAL_AT + BUTTON_PAIRS
-SCRATCH_BYTES = _PAIR_AT + 8
+_DEADLY_AT = _PAIR_AT + 8
+SCRATCH_BYTES = _DEADLY_AT + KNOTS + BUTTON_PAIRS + 5
 
 
 @rule
@@ -106,8 +107,8 @@ def apply_layer(
 def _encode_lanes(net: int, scratch: int, codes: NDArray[np.int8], width: int) -> None:
     """Write the encoding of each lane ``(16, width)``, zeros where the well has none."""
     used = array_at(scratch + _USED, (_MOST_INPUTS,), np.int64)
-    observation = array_at(scratch + _OBSERVATION, (NUM_FEATURES,), np.float32)
-    for i in range(NUM_FEATURES):
+    observation = array_at(scratch + _OBSERVATION, (PLAIN_FEATURES,), np.float32)
+    for i in range(PLAIN_FEATURES):
         observation[i] = np.float32(codes[i]) / np.float32(FEATURE_SCALE)
     seen = array_at(scratch + _LANES_AT, (1, LANES, LANE_FEATURES), np.float32)
     for lane in range(LANES):
@@ -138,7 +139,7 @@ def _blank(lanes: Floats, codes: NDArray[np.int8]) -> None:
 def _value_landings(net: int, scratch: int, codes: NDArray[np.int8], width: int, wide: int) -> None:
     """Write the encoding of the state, and the values ``(4, 63)`` of all turns and buttons."""
     used = array_at(scratch + _USED, (_MOST_INPUTS,), np.int64)
-    observation = array_at(scratch + _OBSERVATION, (NUM_FEATURES,), np.float32)
+    observation = array_at(scratch + _OBSERVATION, (PLAIN_FEATURES,), np.float32)
     lanes = array_at(scratch + _LANES_AT, (LANES, width), np.float32)
     flat = array_at(scratch + _FLAT, (1, LANES * width + GLOBAL_FEATURES), np.float32)
     for lane in range(LANES):
@@ -200,6 +201,11 @@ def choose_action(net: int, scratch: int, codes: NDArray[np.int8], zap_legal: bo
     position = array_at(scratch + _POSITION_AT, (1,), np.float64)
     pair[0] = 0
     position[0] = 0.0
-    pick(values, proposed, positions, legal, pair, position)
+    # No mask: the observation has no forecast.
+    deadly = array_at(scratch + _DEADLY_AT, (1, KNOTS), np.bool_)
+    deadly[:] = False
+    deadly_proposed = array_at(scratch + _DEADLY_AT + KNOTS, (1, BUTTON_PAIRS), np.bool_)
+    deadly_proposed[:] = False
+    pick(values, proposed, positions, legal, deadly, deadly_proposed, pair, position)
     counts = int64(np.rint(position[0] * SPINNER_MAX))
     return (counts & 0xFF) | (int64(pair[0]) << 8)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT
+from tempest_agent.agent.games.tempest_games import PLAIN_LAYOUT
 from tempest_agent.agent.networks.encoders import LanesEncoder
 from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.errors import UserError
@@ -27,10 +27,17 @@ def network_bytes(network: QNetwork, source: str) -> bytes:
             f"network.value_head=lanes, as the default configuration has; watch this one with "
             f"tempest-agent play {source} --record FILE.mp4"
         )
-    if network.layout != TEMPEST_LAYOUT:
+    if network.layout != PLAIN_LAYOUT:
         raise UserError(
-            f"{source}: its network sees {network.layout.num_features} numbers, not the "
-            f"{TEMPEST_LAYOUT.num_features} of this version's observation; train it anew"
+            f"{source}: its network sees {network.layout.num_features} numbers, and a page plays "
+            f"networks of the plain observation's {PLAIN_LAYOUT.num_features} "
+            f"(game.observation=features_plain); watch this one with "
+            f"tempest-agent play {source} --record FILE.mp4"
+        )
+    if network.acts_by_policy:
+        raise UserError(
+            f"{source}: its policy head plays (network.acts=policy), and a page plays values; "
+            f"watch this one with tempest-agent play {source} --record FILE.mp4"
         )
     width, latent = encoder.first.mix.out_features, encoder.num_outputs
     if width > MOST_WIDTH or latent > MOST_LATENT:

@@ -3,6 +3,7 @@
 
 const SIZES = [
   "game", "tape", "plan", "observation", "networkScratch", "weights", "facts", "segments",
+  "observing",
 ];
 const FACTS = [
   "score", "level", "lives", "ticks", "state", "waiting", "over", "alive", "zapLegal",
@@ -33,6 +34,7 @@ export class Machine {
     this.scratch = this.allocate(this.size.networkScratch);
     this.codes = this.allocate(this.size.observation);
     this.small = this.allocate(64);
+    this.observing = this.allocate(this.size.observing);
     this.factsAt = this.allocate(this.size.facts);
   }
 
@@ -116,8 +118,8 @@ export class Game {
 
   /** The observation, int8 codes; valid until the next call. */
   observe() {
-    const { calls, codes, small, memory, size } = this.machine;
-    calls.observe(this.at, codes, small);
+    const { calls, codes, observing, memory, size } = this.machine;
+    calls.observe(this.at, codes, observing);
     return new Int8Array(memory.buffer, codes, size.observation);
   }
 }
