@@ -82,10 +82,12 @@ def compile_entries() -> bytes:
         opt=3, reloc="static", codemodel="default", features=FEATURES
     )
     layout = str(machine.target_data)
+    # Its stubs do not know every option.
+    njit: Any = numba.njit
     whole: Any = None
     for function, count in ENTRIES.items():
         arguments = (types.int32,) * count
-        compiled: Any = numba.njit(
+        compiled = njit(
             types.int64(*arguments), error_model="numpy", nogil=True, no_cpython_wrapper=True
         )(function)
         made = compiled.overloads[arguments]
