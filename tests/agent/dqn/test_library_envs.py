@@ -281,7 +281,7 @@ def test_what_tempest_says_reaches_callbacks() -> None:
         assert info["TimeLimit.truncated"] == (info["terminal_cause"] == "time_limit")
         # Of the game that ended, not of the one that has begun.
         assert info["ticks"] >= info["episode"]["l"] > 1
-        assert info["terminal_observation"].shape == (911,)
+        assert info["terminal_observation"].shape == agent.observation_space.shape
     told.clear()
     HybridDQN("MlpQPolicy", tempest("games"), **SMALL).learn(20, Listener())
     assert all({"score", "level"} <= info.keys() for info in told)
@@ -309,16 +309,17 @@ def test_a_normalised_environment_trains() -> None:
     assert agent.get_vec_normalize_env() is env
 
 
-def tempest(kind: str) -> Any:
+def tempest(kind: str, obs_type: str = "features") -> Any:
     if kind == "gymnasium":
-        return gym.make("tempest_agent:Tempest-v0", max_ticks=120)
+        return gym.make("tempest_agent:Tempest-v0", max_ticks=120, obs_type=obs_type)
     if kind == "make_vec":
         return gym.make_vec(
-            "tempest_agent:Tempest-v0", num_envs=2, max_ticks=120, autoreset_mode="SameStep"
-        )
+            "tempest_agent:Tempest-v0", num_envs=2, max_ticks=120, obs_type=obs_type,
+            autoreset_mode="SameStep",
+        )  # fmt: skip
     if kind == "box":
-        return TempestVecEnv(2, max_ticks=120)
-    return GamesVecEnv(TempestGames(2, GameConfig(max_ticks=120), 0))
+        return TempestVecEnv(2, max_ticks=120, obs_type=obs_type)
+    return GamesVecEnv(TempestGames(2, GameConfig(max_ticks=120, observation=obs_type), 0))
 
 
 @pytest.mark.parametrize("policy", ["LaneQPolicy", "MlpQPolicy"])
@@ -378,7 +379,7 @@ def test_the_shipped_player_can_be_loaded_and_trained_on() -> None:
     path = Path(str(resources.files("tempest_agent.checkpoints") / "champion.pt"))
     with pytest.raises(UserError, match="Tempest with obs_type='features_plain'"):
         HybridDQN.load(path, env=tempest("make_vec"))
-    plain = TempestVecEnv(2, max_ticks=120, obs_type="features_plain")
+    plain = tempest("make_vec", obs_type="features_plain")
     agent = HybridDQN.load(path, env=plain, learning_starts=16, batch_size=8)
     codes = np.random.default_rng(0).integers(-127, 128, (20, 911)).astype(np.int8)
     actions, _ = agent.predict(codes.astype(np.float32) / np.float32(127.0), deterministic=True)
