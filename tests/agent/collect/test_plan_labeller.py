@@ -14,7 +14,7 @@ from tempest_agent.agent.collect.local_source import LocalSource
 from tempest_agent.agent.collect.plan_labeller import PlanLabeller
 from tempest_agent.agent.games.interface import Step
 from tempest_agent.agent.games.tempest_games import TEMPEST_LAYOUT, TempestGames
-from tempest_agent.agent.replay.buffer import ReplayBuffer, Shares
+from tempest_agent.agent.replay.buffer import ReplayBuffer
 from tempest_agent.agent.replay.plans import PLANS
 from tempest_agent.agent.replay.rows import HAS_PLANS
 from tempest_agent.config import load_config
@@ -65,7 +65,7 @@ class Play:
         drivers = Drivers(GAMES, config.teacher, config.exploration, 2)
         self.replay = ReplayBuffer(
             GAMES * LENGTH, GAMES, TEMPEST_LAYOUT.num_features, n_steps=2, gamma=0.9,
-            shares=Shares(0.5, 0.2),
+            plans=True,
         )  # fmt: skip
         source = LocalSource(self.games, self.act, None, drivers, labeller)
         self.collector = Collector(source, self.replay, death_ticks=DEATH_TICKS)
