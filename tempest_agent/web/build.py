@@ -82,12 +82,11 @@ def compile_entries() -> bytes:
         opt=3, reloc="static", codemodel="default", features=FEATURES
     )
     layout = str(machine.target_data)
+    options: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cpython_wrapper": True}
     whole: Any = None
     for function, count in ENTRIES.items():
         arguments = (types.int32,) * count
-        compiled: Any = numba.njit(
-            types.int64(*arguments), error_model="numpy", nogil=True, no_cpython_wrapper=True
-        )(function)
+        compiled: Any = numba.njit(types.int64(*arguments), **options)(function)
         made = compiled.overloads[arguments]
         text = own_text(made.library.get_llvm_str(), layout)
         text += entry_text(function.__name__, made.fndesc.mangled_name, count)
