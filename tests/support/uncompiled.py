@@ -101,6 +101,7 @@ def main() -> int:
     from tempest_agent.envs.machine import memory as m
     from tempest_agent.envs.machine.inputs import MAX_INPUT_DELAY, set_inputs
     from tempest_agent.experts import Budget, Weights
+    from tempest_agent.experts.planner.plan_values import PLAN_PARTS, most_plans
     from tempest_agent.experts.planner.planner import HELD_DTYPE, plan_batch
     from tempest_agent.experts.scripted.decision import PLAN_DTYPE
 
@@ -109,7 +110,8 @@ def main() -> int:
     states = np.zeros((len(recorded), STATE_SIZE), np.uint8)
     states[:, : m.RAM_SIZE] = recorded
     source = Record(np.ones(1, randomness.STREAM_DTYPE)[0])
-    budget, weights = Budget(lanes=1, horizon=3, streams=1).record(), Weights().record()
+    tried = Budget(lanes=1, horizon=3, streams=1)
+    budget, weights = tried.record(), Weights().record()
     playable = 0
     for block in damaged(states, int(sys.argv[1]), random):
         for image in m.from_bytes(block[:, : m.RAM_SIZE]):
@@ -128,7 +130,9 @@ def main() -> int:
                 Cells(np.zeros((1, 2, 2), np.int16)),
                 0, Cells(budget), Cells(weights), Cells(np.zeros(1, HELD_DTYPE)),
                 Cells(np.zeros(1, randomness.STREAM_DTYPE)), Cells(np.zeros(2, m.RAM_DTYPE)),
-                Cells(np.zeros(1, PLAN_DTYPE)), Cells(np.zeros((1, m.LANES))),
+                Cells(np.zeros(1, PLAN_DTYPE)),
+                Cells(np.zeros((most_plans(tried), PLAN_PARTS), np.int64)),
+                Cells(np.zeros((1, m.LANES))),
                 Cells(np.zeros(1, np.int8)), Cells(np.zeros(1, np.uint8)),
             )  # fmt: skip
             playable += misfit(ram) < 0

@@ -34,6 +34,7 @@ from tempest_agent.agent.loop.training_loop import TrainingLoop
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.config import from_dict
 from tempest_agent.envs.api.observations import PLAIN
+from tempest_agent.envs.messages import shown
 from tempest_agent.errors import UserError, one_line
 
 from .policies import policy_name
@@ -72,7 +73,9 @@ def load_model(
         if model.layout != layout:
             of_tempest = {TEMPEST_LAYOUT: "features", PLAIN_LAYOUT: PLAIN}
             kind = of_tempest.get(layout)
-            like = f"Tempest with obs_type={kind!r}" if kind else "an environment like that one"
+            like = (
+                f"Tempest with obs_type={shown(kind)}" if kind else "an environment like that one"
+            )
             raise UserError(
                 f"{path} was trained on other observations or actions than {env} has; give {like}"
             )
