@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempest_agent.envs.arcade.playable import misfit
-from tempest_agent.envs.arcade.player import DEAD_VISIBLE
+from tempest_agent.envs.arcade.player import player_alive
 from tempest_agent.envs.game_state.controls import rim_position
 from tempest_agent.envs.machine.compiled import int64, kernel, rule
 from tempest_agent.envs.machine.inputs import FIRE, ZAP
@@ -54,8 +54,7 @@ def begin(
         look_ahead(scratch, ram, inputs[:delay], source)
     root = scratch[0]
     decide(root, ram, delay, weights, plan)
-    alive = root.game_state == STATE_PLAY and root.player_lane_ccw < DEAD_VISIBLE
-    return alive and misfit(root) < 0
+    return root.game_state == STATE_PLAY and player_alive(root) and misfit(root) < 0
 
 
 @rule

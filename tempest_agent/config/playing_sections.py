@@ -113,7 +113,7 @@ class TeacherConfig:
     labels: str = setting(
         "action",
         "What teaches the policy: the teacher's action, or the values of all of the planner's "
-        "plans, whoever is the teacher.",
+        "plans, for any teacher.",
         choices=("action", "plans"),
     )
     label_share: float = setting(

@@ -12,7 +12,7 @@ MOST_BYTES = 600_000
 
 def test_it_is_built_from_the_rules_as_they_are() -> None:
     assert RECORD.read_text(encoding="utf-8").strip() == digest_of_sources(), (
-        f"{MODULE.name} is older than the rules, players or pictures that it holds: build it anew "
+        f"{MODULE.name} is older than the rules, players or pictures that it holds: rebuild it "
         "with  pip install -e '.[web-build]' && python -m tempest_agent.web.build"
     )
 

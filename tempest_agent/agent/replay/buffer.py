@@ -159,7 +159,7 @@ class ReplayBuffer(ReplayRing):
 
         Args:
             count: states, B.
-            death_share: share of them from the last ticks before a death, as far as there are such;
+            death_share: share of them from the last ticks before a death, if there are any;
                 all others are drawn uniformly among the states with plans.
         """
         near = self._near_death()
@@ -196,8 +196,8 @@ class ReplayBuffer(ReplayRing):
     def _near_death(self) -> NDArray[np.int64]:
         """Return the rows near a death that have plans."""
         if self._near is None:
-            near = self.plan_columns["near_death"] & ((self.flags & HAS_PLANS) > 0)
-            self._near = np.flatnonzero(near[: self.filled])
+            near = np.flatnonzero(self.plan_columns["near_death"][: self.filled])
+            self._near = near[self.flags.reshape(-1)[near] & HAS_PLANS > 0]
         return self._near
 
     def add(self, rows: Rows) -> None:

@@ -44,21 +44,24 @@ def test_values_alone_find_the_best_action(tmp_path: Path, spinner_head: str) ->
 
 
 @pytest.mark.parametrize(
-    ("spinner_head", "steps", "reward"), [("functional", 2400, 0.85), ("regression", 4000, 0.7)]
+    ("spinner_head", "length"),
+    [
+        ("functional", ("run.steps=2400", "learner.learning_rate=1e-2")),
+        ("regression", ("run.steps=8000",)),
+    ],
 )
 def test_a_teacher_is_copied_before_values_are_known(
-    tmp_path: Path, spinner_head: str, steps: int, reward: float
+    tmp_path: Path, spinner_head: str, length: tuple[str, ...]
 ) -> None:
     config = small(
-        f"run.steps={steps}", "learner.learning_rate=1e-2",
-        "teacher.score=1e9", "learner.imitation_weight=2",
+        *length, "teacher.score=1e9", "learner.imitation_weight=2",
         f"network.spinner_head={spinner_head}", "teacher.expert_ratio_floor=0.5",
         # A heavy imitation lifts values above the 1 that this game can give; the guard would act.
         "guard.enabled=false",
     )  # fmt: skip
     trainer = Trainer(config, tmp_path, games=FakeGames(16, 0), teacher=FakeTeacher())
     result = trainer.run()
-    assert greedy_reward(Path(result["checkpoint"])) > reward
+    assert greedy_reward(Path(result["checkpoint"])) > 0.75
 
 
 @pytest.mark.parametrize(
