@@ -27,13 +27,15 @@ from torch import Tensor, nn
 
 from tempest_agent.agent.networks.deadly_lanes import deadly_turns
 from tempest_agent.agent.networks.encoders import LanesEncoder, MlpEncoder
+from tempest_agent.agent.networks.landings import LANE_COUNTS, claw_place
 from tempest_agent.agent.networks.lane_head import (
     HALVES,
     NODES,
     OFFSETS,
     LaneHead,
-    place_in_lane,
+    lanes_in_reach,
 )
+from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.networks.q_network import QNetwork
 from tempest_agent.agent.networks.value_distributions import COSINES, FractionLayer
 from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, SPINNER_MAX, ZAP
@@ -131,8 +133,8 @@ class _LaneValues:
     The policy's logits are such values too.
     """
 
-    def __init__(self, head: LaneHead, encoder: DeterministicLanes, position: int) -> None:
-        self._encoder, self._position = encoder, position
+    def __init__(self, head: LaneHead, encoder: DeterministicLanes, layout: Layout) -> None:
+        self._encoder, self._layout = encoder, layout
         self._state = _Layer(head.state, head.state_norm)
         self._mix = _Layer(head.mix, head.mix_norm)
         self._nodes = _Layer(head.nodes, None, rectify=False)
@@ -143,15 +145,16 @@ class _LaneValues:
         rows, reach = len(observation), len(OFFSETS)
         lanes = self._encoder.lanes(observation, 2)
         latent = self._encoder.summary(lanes, observation)
-        near = lanes[:, [offset % LANES for offset in OFFSETS]]
+        # Whole numbers, which are the same on every machine.
+        claw = claw_place(torch.from_numpy(observation), self._layout)
+        near = lanes_in_reach(torch.from_numpy(lanes), claw).numpy()
         state = np.repeat(self._state(latent)[:, None], reach, axis=1)
         which = np.broadcast_to(np.eye(reach, dtype=np.float32), (rows, reach, reach))
         inputs = np.concatenate((near, state, which), axis=2).reshape(rows * reach, -1)
         nodes = self._nodes(self._mix(inputs)).astype(np.float64)
         nodes = nodes.reshape(rows, reach, BUTTON_PAIRS, NODES).transpose(0, 2, 1, 3)
         nodes = nodes.reshape(rows, BUTTON_PAIRS, reach * NODES)
-        place = place_in_lane(torch.from_numpy(observation[:, self._position].copy())).numpy()
-        weights = self._weights[place].astype(np.float64)
+        weights = self._weights[(claw % LANE_COUNTS).numpy()].astype(np.float64)
         values = np.zeros((rows, BUTTON_PAIRS, weights.shape[2]))
         for node in range(reach * NODES):
             values += nodes[:, :, node, None] * weights[:, None, node]
@@ -180,7 +183,7 @@ class DeterministicNetwork:
         self._lanes: _LaneValues | None = None
         head = network.policy_head if network.acts_by_policy else network.lane_head
         if head is not None and isinstance(self._encoder, DeterministicLanes):
-            self._lanes = _LaneValues(head, self._encoder, network.layout.lane_position)
+            self._lanes = _LaneValues(head, self._encoder, network.layout)
         self._fractions: Floats | None = None
         if network.fraction_layer is not None:
             self._fractions = _mean_answer(network.fraction_layer)

@@ -20,8 +20,8 @@ from torch.nn.functional import one_hot
 
 from tempest_agent.agent.devices import to_device
 from tempest_agent.agent.networks.actions import pair_mask
-from tempest_agent.agent.networks.deadly_lanes import landings
-from tempest_agent.agent.networks.lane_head import LANE_COUNTS, OFFSETS
+from tempest_agent.agent.networks.landings import LANE_COUNTS, landings
+from tempest_agent.agent.networks.lane_head import OFFSETS
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.networks.q_network import Heads, QNetwork
 from tempest_agent.agent.replay.plans import NO_PLAN, Plans

@@ -16,17 +16,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-LANE_COUNTS = 16
-"""Knob counts from one lane to the next; the claw stands at 0 to 15 of them within its lane."""
+from .landings import LANE_COUNTS
 
 OFFSETS = (-2, -1, 0, 1, 2)
-"""Lanes in reach of one turn, relative to the claw's own."""
+"""Lanes in reach of one turn, relative to the claw's own when the turn acts."""
 
 NODES = 3
 HALVES = 15
 """Unit of the weights: 1/15, the steps between two nodes in half counts."""
-
-_CODE_STEP = 8.0 / 127.0
 
 
 def landing_weights(counts: int) -> NDArray[np.int8]:
@@ -81,14 +78,14 @@ class LaneHead(nn.Module):
             self.nodes.bias.zero_()
         self.register_buffer("weights", torch.from_numpy(landing_weights(counts)), persistent=False)
 
-    def forward(self, lanes: Tensor, latent: Tensor, position: Tensor) -> Tensor:
-        """Return the values for lanes ``(B, 16, W)``, a state ``(B, H)`` and its position ``(B,)``.
+    def forward(self, lanes: Tensor, latent: Tensor, claw: Tensor) -> Tensor:
+        """Return the values for lanes ``(B, 16, W)``, a state ``(B, H)`` and ``claw_place``.
 
         The values of all nodes add up to 0 in every state.
         """
         rows, reach = latent.shape[0], len(OFFSETS)
         state = torch.relu(self.state_norm(self.state(latent)))
-        near = lanes[:, [offset % lanes.shape[1] for offset in OFFSETS]].to(state.dtype)
+        near = lanes_in_reach(lanes, claw).to(state.dtype)
         which = torch.eye(reach, dtype=state.dtype, device=state.device)
         inputs = torch.cat(
             (near, state.unsqueeze(1).expand(-1, reach, -1), which.expand(rows, -1, -1)), dim=2
@@ -97,11 +94,16 @@ class LaneHead(nn.Module):
         values = self.nodes(hidden).float().unflatten(2, (self.pairs, NODES))
         values = values.permute(0, 2, 1, 3).flatten(2)
         values = values - values.mean(dim=(1, 2), keepdim=True)
-        weights = self.weights[place_in_lane(position)].to(values.dtype) / HALVES
+        weights = self.weights[claw % LANE_COUNTS].to(values.dtype) / HALVES
         return torch.bmm(values, weights)
 
 
-def place_in_lane(position: Tensor) -> Tensor:
-    """Return the counts 0 to 15 from the lane's low edge, int64, for the feature ``position``."""
-    place = (position.float() / _CODE_STEP + (LANE_COUNTS - 1)) / 2
-    return place.round().clamp(0, LANE_COUNTS - 1).to(torch.int64)
+def lanes_in_reach(lanes: Tensor, claw: Tensor) -> Tensor:
+    """Return the encodings ``(B, 5, W)`` of the lanes in reach of ``claw_place``, by ``OFFSETS``.
+
+    ``lanes``: ``(B, 16, W)``, that of the lane where the claw stands now first.
+    """
+    own = torch.div(claw, LANE_COUNTS, rounding_mode="floor")
+    offsets = torch.arange(OFFSETS[0], OFFSETS[-1] + 1, device=claw.device)
+    reach = (own.unsqueeze(1) + offsets) % lanes.shape[1]
+    return lanes.gather(1, reach.unsqueeze(2).expand(-1, -1, lanes.shape[2]))

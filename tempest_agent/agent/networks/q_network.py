@@ -22,6 +22,7 @@ from tempest_agent.config import LearnerConfig, NetworkConfig
 from .deadly_lanes import deadly_turns, require_forecast
 from .encoders import LanesEncoder, MlpEncoder
 from .interpolation import interpolate
+from .landings import claw_place
 from .lane_head import LaneHead
 from .layout import Layout
 from .value_distributions import make_distribution
@@ -137,12 +138,12 @@ class QNetwork(nn.Module):
         if self.lane_head is not None and isinstance(self.encoder, LanesEncoder):
             lanes = self.encoder.lanes(observation)
             latent = self.encoder.summary(lanes, observation)
-            place = observation[:, self.layout.lane_position]
+            claw = claw_place(observation, self.layout)
             state = self._numbers(latent).unsqueeze(2)
-            values = state + self.lane_head(lanes, latent, place)
+            values = state + self.lane_head(lanes, latent, claw)
             policy = None
             if self.policy_head is not None and with_policy:
-                policy = self.policy_head(lanes, latent, place)
+                policy = self.policy_head(lanes, latent, claw)
             return Heads(values, latent, None, policy, deadly)
         latent = self.encoder(observation)
         if self.distribution.is_plain:
@@ -162,8 +163,8 @@ class QNetwork(nn.Module):
             raise RuntimeError("no policy head")
         lanes = self.encoder.lanes(observation)
         latent = self.encoder.summary(lanes, observation)
-        place = observation[:, self.layout.lane_position]
-        return Preferences(self.policy_head(lanes, latent, place), self.deadly(observation))
+        claw = claw_place(observation, self.layout)
+        return Preferences(self.policy_head(lanes, latent, claw), self.deadly(observation))
 
     def deadly(self, observation: Tensor) -> Tensor | None:
         """Return which knob counts are no choice, bool ``(B, 63)``; None without the mask."""

@@ -61,7 +61,9 @@ class Play:
         self.games.reset()
         self.random = np.random.default_rng(1)
         self.namer = Namer()
-        labeller = PlanLabeller(self.namer, GAMES, share, DEATH_TICKS, 5)  # type: ignore[arg-type]
+        self.labeller = labeller = PlanLabeller(
+            self.namer, GAMES, share, DEATH_TICKS, 5  # type: ignore[arg-type]
+        )  # fmt: skip
         drivers = Drivers(GAMES, config.teacher, config.exploration, 2)
         self.replay = ReplayBuffer(
             GAMES * LENGTH, GAMES, TEMPEST_LAYOUT.num_features, n_steps=2, gamma=0.9,
@@ -81,6 +83,11 @@ class Play:
             images, inputs = self.games.images()
             self.names.append(name_of(images.copy(), inputs))
             self.steps.append(self.collector.collect(0.0, 0.0).step)
+
+    def asked(self) -> int:
+        """How many states the planner was asked for, after a step that asks for no more."""
+        self.labeller.label(np.zeros(GAMES, np.bool_), np.zeros(GAMES, np.bool_))
+        return self.namer.asked
 
     def labelled(self) -> set[tuple[int, int]]:
         """Steps and games with plans, after a check that these are their own."""
@@ -124,7 +131,7 @@ def test_the_last_ticks_before_every_death_are_labelled_and_nothing_else(termina
     expected -= {each for each in expected if late[each[1]] and each[0] > 250 - DEATH_TICKS - 1}
     assert len(expected) > 2 * DEATH_TICKS
     assert play.labelled() == expected
-    assert play.namer.asked == len(last_ticks(play))
+    assert play.asked() == len(last_ticks(play))
 
 
 def test_a_share_of_the_states_is_labelled_at_random_and_none_twice() -> None:

@@ -10,14 +10,13 @@ from tempest_agent.agent.checkpoints.policy import Policy
 from tempest_agent.agent.games.tempest_games import POSITION_FEATURE, TEMPEST_LAYOUT
 from tempest_agent.agent.inference.deterministic_network import DeterministicNetwork
 from tempest_agent.agent.learner.learner import Learner
+from tempest_agent.agent.networks.landings import LANE_COUNTS, place_in_lane
 from tempest_agent.agent.networks.lane_head import (
     HALVES,
-    LANE_COUNTS,
     NODES,
     OFFSETS,
     LaneHead,
     landing_weights,
-    place_in_lane,
 )
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.networks.q_network import QNetwork
@@ -39,9 +38,9 @@ def config_with(*more: str) -> Config:
     return load_config(None, [*SETTINGS, *more])
 
 
-def games(levels: list[int], count: int = 32, ticks: int = 40) -> GameBatch:
+def games(levels: list[int], count: int = 32, ticks: int = 40, delay: int = 0) -> GameBatch:
     """Games of which each has played at random for a while."""
-    batch = GameBatch(count, GameSettings(start_level=levels))
+    batch = GameBatch(count, GameSettings(start_level=levels, input_delay=delay))
     batch.reset(seeds=np.random.SeedSequence(5))
     random = np.random.default_rng(5)
     for _ in range(ticks):
@@ -82,9 +81,8 @@ def test_from_every_place_each_lane_is_worth_the_same() -> None:
     torch.manual_seed(0)
     head = LaneHead(lane_width=6, width=5, pairs=4, counts=31)
     lanes, latent = torch.rand(1, 16, 6), torch.rand(1, 5)
-    position = (2.0 * torch.arange(16) - 15) * 8 / 127
     with torch.no_grad():
-        values = head(lanes.expand(16, -1, -1), latent.expand(16, -1), position)
+        values = head(lanes.expand(16, -1, -1), latent.expand(16, -1), torch.arange(16))
     assert values.shape == (16, 4, 63)
     assert values.std() > 0.01
     for place in range(15):
@@ -94,7 +92,7 @@ def test_from_every_place_each_lane_is_worth_the_same() -> None:
 def test_only_the_lane_where_it_lands_and_the_whole_state_matter() -> None:
     torch.manual_seed(1)
     head = LaneHead(lane_width=6, width=5, pairs=4, counts=31)
-    lanes, latent, middle = torch.rand(1, 16, 6), torch.rand(1, 5), torch.tensor([1 * 8 / 127])
+    lanes, latent, middle = torch.rand(1, 16, 6), torch.rand(1, 5), torch.tensor([8])
     other = lanes.clone()
     other[0, 15] += 1.0
     with torch.no_grad():
@@ -106,13 +104,24 @@ def test_only_the_lane_where_it_lands_and_the_whole_state_matter() -> None:
     assert (change[:, ~elsewhere] - change[0, 0]).abs().min() > 1e-6
 
 
-def test_exact_play_is_that_of_the_network() -> None:
+@pytest.mark.parametrize("lane", [-4, -1, 0, 3])
+def test_lanes_count_from_where_inputs_under_way_take_the_claw(lane: int) -> None:
+    torch.manual_seed(2)
+    head = LaneHead(lane_width=6, width=5, pairs=4, counts=31)
+    lanes, latent, place = torch.rand(16, 16, 6), torch.rand(16, 5), torch.arange(16)
+    with torch.no_grad():
+        there = head(lanes.roll(-lane, 1), latent, place)
+        assert torch.equal(head(lanes, latent, 16 * lane + place), there)
+
+
+@pytest.mark.parametrize("delay", [0, 2])
+def test_exact_play_is_that_of_the_network(delay: int) -> None:
     config = config_with()
     torch.manual_seed(3)
     network = QNetwork(TEMPEST_LAYOUT, config.network, config.learner).eval()
     with torch.no_grad():
         network.lane_head.nodes.weight.mul_(30)  # type: ignore[union-attr]
-    batch = games([1, 9, 20, 40, 65], count=200)
+    batch = games([1, 9, 20, 40, 65], count=200, delay=delay)
     legal = np.arange(200) % 2 == 0
     spin, buttons = DeterministicNetwork(network).act(batch.codes, legal)
     with torch.no_grad():
