@@ -16,7 +16,7 @@ from stable_baselines3 import DQN
 
 from tempest_agent.agent.dqn.hybrid_dqn import HybridDQN
 from tempest_agent.bench.figures import Figure, compared, figure
-from tempest_agent.config import load_config
+from tempest_agent.config import load_config, without_auto
 from tempest_agent.training.trainer import Trainer
 
 SHORT = (
@@ -51,7 +51,9 @@ def measure() -> dict[str, Figure]:
     """Measure steps and learned rows per second once learning has started."""
     lines: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory() as folder:
-        Trainer(load_config("default", SHORT), Path(folder), on_metrics=lines.append).run()
+        Trainer(
+            without_auto(load_config("default", SHORT)), Path(folder), on_metrics=lines.append
+        ).run()
     steady = lines[WARM_UP_LINES:]
 
     def mean(name: str) -> float:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 EXIT_INTERRUPTED = 130
 _MACHINE_OPTIONS = ("backend", "any_roms", "random_bytes")
 NEWEST = "newest run"
+DEFAULT = "default"
+"""Configuration of a run for which none is named."""
 
 
 @click.command()
@@ -235,9 +237,9 @@ def _local_settings(
 
 
 def _config(source: str | None, overrides: list[str]) -> Config:
-    from tempest_agent.config import ConfigError, load_config
+    from tempest_agent.config import ConfigError, load_config, without_auto
 
     try:
-        return load_config(source, overrides)
+        return without_auto(load_config(source or DEFAULT, overrides))
     except ConfigError as error:
         raise UserError(str(error)) from error

@@ -5,6 +5,7 @@ Sources, in order of precedence: ``key=value`` overrides such as ``learner.gamma
 say what would be right.
 """
 
+from .automatic import without_auto
 from .config import Config, RunConfig
 from .learning_sections import GuardConfig, LearnerConfig, NetworkConfig, ReplayConfig
 from .loading import (
@@ -51,4 +52,5 @@ __all__ = [
     "settings",
     "to_dict",
     "with_local",
+    "without_auto",
 ]

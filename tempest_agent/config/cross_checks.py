@@ -84,7 +84,8 @@ def _learner_problems(config: Config) -> Iterator[tuple[bool, str]]:
         ),
         "network.value_head=lanes values the landing place of every knob count: set "
         "network.encoder=lanes and network.spinner_knots=63, and leave network.spinner_head, "
-        "dueling and learner.loss at their defaults",
+        "dueling and learner.loss at their defaults; or start from --config dqn, which has no such "
+        "head",
     )
     yield (
         network.policy_head and network.value_head != "lanes",

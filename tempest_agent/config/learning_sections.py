@@ -39,8 +39,9 @@ class NetworkConfig:
     )
     acts: str = setting(
         "values",
-        "The head whose best action is played: values, or the policy head's.",
-        choices=("values", "policy"),
+        "The head whose best action is played: values, or the policy head's. auto, for train: the "
+        "policy's, if there is one and a teacher whom it learns from.",
+        choices=("values", "policy", "auto"),
     )
     avoids_deadly: bool = setting(
         False,

@@ -91,13 +91,14 @@ def load_config(source: str | Path | None = None, overrides: Iterable[str] = ())
 
     Args:
         source: name of a file in ``configs/`` (``quick``), path of a YAML file, or None for the
-            defaults (``default.yaml``).
+            settings' own defaults.
         overrides: strings such as ``learner.gamma=0.97``; values are YAML.
 
     Raises:
         ConfigError: no such configuration, bad YAML, an unknown key or a bad value.
     """
-    return apply_overrides(from_dict(read_tree("default" if source is None else source)), overrides)
+    base = Config() if source is None else from_dict(read_tree(source))
+    return apply_overrides(base, overrides)
 
 
 def read_tree(source: str | Path) -> Mapping[str, Any]:

@@ -113,8 +113,8 @@ class TeacherConfig:
     labels: str = setting(
         "action",
         "What teaches the policy: the teacher's action, or the values of all of the planner's "
-        "plans, for any teacher.",
-        choices=("action", "plans"),
+        "plans, for any teacher. auto, for train: plans where the expert or the planner teaches.",
+        choices=("action", "plans", "auto"),
     )
     label_share: float = setting(
         0.25, "Share of the visited states that get the values of all plans.", low=0.0, high=1.0

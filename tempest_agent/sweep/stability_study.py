@@ -69,7 +69,7 @@ class Variant:
 
 
 VARIANTS: tuple[Variant, ...] = (
-    Variant("default", "default", about="the default settings"),
+    Variant("default", "dqn", about="configs/dqn.yaml, the default of every setting"),
     Variant("unstable", "unstable", about="configs/unstable.yaml"),
     Variant("recovery", "recovery", start="unstable", about="recovery.yaml from its checkpoint"),
     Variant("guarded", "unstable", ("guard.enabled=true",), about="unstable with the guard"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from tempest_agent.config import (
     load_config,
     settings,
     to_dict,
+    without_auto,
 )
 
 
@@ -39,8 +41,45 @@ def test_shipped_configurations_are_valid(name: str) -> None:
     assert isinstance(load_config(name), Config)
 
 
-def test_default_file_changes_nothing() -> None:
-    assert load_config() == Config()
+def test_the_default_of_every_setting_is_a_configuration_too() -> None:
+    plain = load_config()
+    assert plain == Config()
+    named = load_config("dqn")
+    assert named == replace(plain, run=replace(plain.run, name="dqn"))
+
+
+def test_the_recipes_differ_in_length_and_late_inputs_alone() -> None:
+    """One recipe in three files, so that none of them is forgotten when it changes."""
+    length = {
+        "name", "steps", "log_interval", "checkpoint_interval", "capacity", "expert_ratio_steps",
+        "epsilon_steps", "input_delay",
+    }  # fmt: skip
+    trees = [to_dict(without_auto(load_config(name))) for name in ("default", "quick", "champion")]
+    for tree in trees[1:]:
+        for section, values in tree.items():
+            for key, value in values.items():
+                assert key in length or value == trees[0][section][key], key
+
+
+@pytest.mark.parametrize(
+    ("overrides", "labels", "acts"),
+    [
+        ((), "plans", "policy"),
+        (("teacher.name=planner",), "plans", "policy"),
+        (("teacher.name=novice",), "action", "policy"),
+        (("teacher.name=none",), "action", "values"),
+        (("learner.imitation=none",), "action", "values"),
+        (("game.frame_skip=2",), "action", "policy"),
+        (("replay.storage=device",), "action", "policy"),
+        (("network.policy_head=false",), "action", "values"),
+        (("network.acts=values",), "plans", "values"),
+        (("teacher.labels=action",), "action", "policy"),
+    ],
+)
+def test_auto_follows_from_who_teaches(overrides: tuple[str, ...], labels: str, acts: str) -> None:
+    config = without_auto(load_config("default", overrides))
+    assert (config.teacher.labels, config.network.acts) == (labels, acts)
+    assert without_auto(config) == config
 
 
 def test_a_file_and_overrides(tmp_path: Path) -> None:

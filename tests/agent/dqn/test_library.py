@@ -246,7 +246,7 @@ def test_a_configuration_says_what_arguments_do_not() -> None:
     assert agent.config.exploration.epsilon_steps == Config().exploration.epsilon_steps
     tree = model(config={"learner": {"loss": "iqn"}})
     assert tree.config.learner.loss == "iqn"
-    named = model(config="quick")
+    named = model(config="smoke")
     assert named.config.learner.n_steps == QUICK["n_steps"]
 
 

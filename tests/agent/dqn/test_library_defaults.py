@@ -123,7 +123,7 @@ def test_what_is_named_wins_whichever_way() -> None:
     assert resolved(cosine, learning_rate=1e-3)["learner.learning_rate"] == 1e-3
 
 
-@pytest.mark.parametrize("whole", [Config(), load_config("quick"), "quick", "default"])
+@pytest.mark.parametrize("whole", [Config(), load_config("smoke"), "smoke", "dqn"])
 def test_a_whole_configuration_names_everything(whole: Config | str) -> None:
     config = load_config(whole) if isinstance(whole, str) else whole
     expected = {f"{s}.{k}": v for s, tree in to_dict(config).items() for k, v in tree.items()}
