@@ -33,20 +33,28 @@ COMPILES = (
 """Commands that compile most of what tests use."""
 
 
+_compiling: list[subprocess.Popen[bytes]] = []
+"""The commands, at work."""
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile the simulator before a run of all tests, so that no two processes do it at once."""
+    """Begin to compile the simulator before a run of all tests, while they are collected."""
     config = session.config
     is_worker = hasattr(config, "workerinput")
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or is_worker:
         return
-    started = [
-        subprocess.Popen(
+    for command in COMPILES:
+        started = subprocess.Popen(
             [sys.executable, "-m", "tempest_agent", *command],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )
-        for command in COMPILES
-    ]  # fmt: skip
-    for process in started:
+        )  # fmt: skip
+        _compiling.append(started)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Let no test begin before: no two processes shall compile the same."""
+    for process in _compiling:
         process.wait()
 
 
