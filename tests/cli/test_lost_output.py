@@ -50,7 +50,7 @@ def test_a_pipe_that_is_closed(tmp_path: Path) -> None:
         os.close(writing)
         wait_until_it_learns(reading)
         os.close(reading)
-        assert run.wait(120) == 130
+        assert run.wait(250) == 130
     assert newest_checkpoint(tmp_path / "one" / "checkpoints").is_file()
     # It has learned without torch's compiler, which takes 2 s to import.
     modules = (tmp_path / "modules").read_text().split()
@@ -65,7 +65,7 @@ def test_a_terminal_that_is_closed(tmp_path: Path) -> None:
         wait_until_it_learns(ours)
         os.close(ours)
         run.send_signal(signal.SIGHUP)
-        assert run.wait(120) == 130
+        assert run.wait(250) == 130
     assert newest_checkpoint(tmp_path / "one" / "checkpoints").is_file()
 
 

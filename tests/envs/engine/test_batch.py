@@ -430,8 +430,8 @@ def test_a_forked_child_makes_its_own_threads() -> None:
     results = context.Queue()
     child = context.Process(target=_fork_target, args=(batch, results))
     child.start()
-    forked = results.get(timeout=60)
-    child.join(60)
+    forked = results.get(timeout=250)
+    child.join(250)
     assert forked == _continue(batch)
 
 
