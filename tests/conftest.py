@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import subprocess
@@ -49,6 +50,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         _compiling.append(started)
+
+
+def pytest_collection_finish() -> None:
+    """Let no search for garbage look through what has been imported, half a second each time."""
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
