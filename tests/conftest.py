@@ -69,7 +69,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Let one process run a whole file, so that its tests share what fixtures have made.
 
     Files marked ``xdist_group("ray")`` all go to one process, one after the other, and so do
-    those marked ``"mame"``.  (xdist 3.8 ignores its own marks with pytest 9.)
+    those marked ``"mame"``, and ``"compiler"``: torch's, which takes seconds to import.  (xdist 3.8
+    ignores its own marks with pytest 9.)
     """
     from xdist.scheduler import LoadScopeScheduling
 

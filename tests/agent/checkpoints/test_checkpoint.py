@@ -32,6 +32,8 @@ from tempest_agent.config import Config, load_config, to_dict
 from tempest_agent.errors import UserError
 from tempest_agent.training.trainer import Trainer
 
+pytestmark = pytest.mark.xdist_group("compiler")
+
 
 def small(*overrides: str) -> Config:
     return load_config(None, [*SMALL, *overrides])

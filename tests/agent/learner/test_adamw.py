@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
 from tempest_agent.agent.learner.adamw import AdamW
+
+pytestmark = pytest.mark.xdist_group("compiler")
 
 
 def test_steps_are_those_of_torch() -> None:
