@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import subprocess
@@ -26,27 +27,48 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # The command line is started many times here, and would be compiled each time.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+RECORDING = DATA / "recordings" / "level01_random_101.npz"
 COMPILES = (
-    ("eval", "expert", "--episodes", "1", "--max-ticks", "50"),
-    ("verify", str(DATA / "recordings" / "level01_random_101.npz")),
+    "from tempest_agent.envs.engine.batch import GameBatch\n"
+    "batch = GameBatch(1)\n"
+    "batch.reset(seeds=0)\n"
+    "batch.step(numpy.zeros(1, numpy.int8), numpy.zeros(1, numpy.uint8))",
+    "from tempest_agent.envs.machine.memory import RAM_DTYPE\n"
+    "from tempest_agent.envs.recordings.recording import load_recording\n"
+    "from tempest_agent.envs.recordings.verify import verify_recording\n"
+    "from tempest_agent.experts import ScriptedExpert\n"
+    "ScriptedExpert().act(numpy.zeros(1, RAM_DTYPE))\n"
+    f"verify_recording(load_recording({str(RECORDING)!r}))",
 )
-"""Commands that compile most of what tests use."""
+"""Programs that compile most of what tests use, in about the same time."""
+
+_compiling: list[subprocess.Popen[bytes]] = []
+"""These programs, at work."""
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Compile the simulator before a run of all tests, so that no two processes do it at once."""
+    """Begin to compile the simulator before a run of all tests, while they are collected."""
     config = session.config
     is_worker = hasattr(config, "workerinput")
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS or is_worker:
         return
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tempest_agent", *command],
+    for program in COMPILES:
+        started = subprocess.Popen(
+            [sys.executable, "-c", f"import numpy\n{program}"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )
-        for command in COMPILES
-    ]  # fmt: skip
-    for process in started:
+        )  # fmt: skip
+        _compiling.append(started)
+
+
+def pytest_collection_finish() -> None:
+    """Let no search for garbage look through what has been imported, half a second each time."""
+    gc.freeze()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    """Let no test begin before: no two processes shall compile the same."""
+    for process in _compiling:
         process.wait()
 
 
@@ -55,7 +77,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Let one process run a whole file, so that its tests share what fixtures have made.
 
     Files marked ``xdist_group("ray")`` all go to one process, one after the other, and so do
-    those marked ``"mame"``.  (xdist 3.8 ignores its own marks with pytest 9.)
+    those marked ``"mame"``, and ``"compiler"``: torch's, which takes seconds to import.  (xdist 3.8
+    ignores its own marks with pytest 9.)
     """
     from xdist.scheduler import LoadScopeScheduling
 

@@ -202,6 +202,14 @@ def test_the_decisions_of_all_actors_are_put_back_in_their_places() -> None:
 # --- runs that go on ----------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run of two asynchronous actors from its beginning to its end."""
+    config = fake(2, "actors.chunk_steps=5")
+    folder = tmp_path_factory.mktemp("whole")
+    return Run(Trainer(config, folder, games=games_of(config), teacher=FakeTeacher()))
+
+
 def halves(tmp_path: Path, config: Config) -> tuple[Trainer, Run]:
     """A run that was stopped in its middle, and the same run gone on with to its end."""
     first = Trainer(config, tmp_path, games=games_of(config), teacher=FakeTeacher())
@@ -213,10 +221,12 @@ def halves(tmp_path: Path, config: Config) -> tuple[Trainer, Run]:
 
 
 @pytest.mark.parametrize("mode", ["synchronous=true", "synchronous=false"])
-def test_a_run_goes_on_with_new_games_and_equal_counters(tmp_path: Path, mode: str) -> None:
+def test_a_run_goes_on_with_new_games_and_equal_counters(
+    tmp_path: Path, whole: Run, mode: str
+) -> None:
+    """Neither mode makes other counters."""
     config = fake(2, f"actors.{mode}", "actors.chunk_steps=5")
-    whole = Run(Trainer(config, tmp_path / "whole", games=games_of(config), teacher=FakeTeacher()))
-    _, run = halves(tmp_path / "parts", config)
+    _, run = halves(tmp_path, config)
     assert run.trainer.steps == whole.trainer.steps == 800
     assert run.weights["updates"] == whole.weights["updates"]
     for name in ("epsilon", "expert_ratio", "learning_rate", "n_steps", "importance", "steps"):
@@ -247,7 +257,9 @@ class FallsSilent(InlineExecutor):
 
 
 @pytest.mark.parametrize(("orders", "steps"), [(0, 0), (1, 0), (13, 480)])
-def test_a_stop_waits_for_no_actor_that_is_silent(tmp_path: Path, orders: int, steps: int) -> None:
+def test_a_stop_waits_for_no_actor_that_is_silent(
+    tmp_path: Path, whole: Run, orders: int, steps: int
+) -> None:
     config = fake(2, "actors.chunk_steps=5")
     trainers: list[Trainer] = []
     games = RemoteGames(
@@ -262,7 +274,6 @@ def test_a_stop_waits_for_no_actor_that_is_silent(tmp_path: Path, orders: int, s
     assert result["steps"] == steps
     trainers[0].close()
     run = Run(Trainer.resume(tmp_path, games=games_of, teacher=FakeTeacher()))
-    whole = Run(Trainer(config, tmp_path / "whole", games=games_of(config), teacher=FakeTeacher()))
     assert run.trainer.steps == 800
     assert run.weights["updates"] == whole.weights["updates"]
     assert not joined(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arena import play_games, start_batch, tick_batch
+from arena import play_games, press, start_batch
 from numpy.typing import NDArray
 from planner_scenes import scenes
 
@@ -21,12 +21,6 @@ SMALL = Budget(horizon=8, streams=1)
 @kernel
 def seed_of(ram: NDArray[np.void], seed: int, source: NDArray[np.void]) -> None:
     reseed(source[0], ram[0], seed)
-
-
-def press(ram: NDArray[np.void], source: NDArray[np.void], spin: int, buttons: int) -> None:
-    controls = np.array([spin], np.int16), np.array([buttons], np.int16)
-    counts = np.zeros(1, np.bool_), np.zeros(1, np.int64), np.zeros(5, np.int64)
-    tick_batch(ram, source, *controls, *counts)
 
 
 def digits(ram: NDArray[np.void]) -> int:

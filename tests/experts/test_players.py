@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from arena import ArenaResult, play_games, start_batch, tick_batch
+from arena import ArenaResult, play_games, press, start_batch, tick_batch
 from numpy.typing import NDArray
 
-from tempest_agent.envs.arcade.tick import tick
 from tempest_agent.envs.forecast.dive import CLEAR, START_SPEED, depth_reached
 from tempest_agent.envs.forecast.table import TABLE_DTYPE
-from tempest_agent.envs.machine.compiled import kernel, rule
-from tempest_agent.envs.machine.inputs import set_inputs
+from tempest_agent.envs.machine.compiled import rule
 from tempest_agent.envs.machine.memory import RAM_DTYPE, STATE_WARP, as_bytes
 from tempest_agent.envs.machine.randomness import new_streams
 from tempest_agent.envs.machine.switches import Switches
@@ -114,21 +112,15 @@ def test_each_game_may_have_a_delay_of_its_own(name: str) -> None:
         np.testing.assert_array_equal(np.stack(own)[:, 0], whole[:, game])
 
 
-@kernel
-def roll(ram: NDArray[np.void], source: NDArray[np.void], inputs: NDArray[np.int16]) -> None:
-    for step in range(len(inputs)):
-        held = inputs[step, 1]
-        set_inputs(ram[0], np.int64(inputs[step, 0]), (held & 1) != 0, (held & 2) != 0)
-        tick(ram[0], source[0])
-
-
 def test_with_inputs_under_way_it_decides_for_the_image_after_them() -> None:
     """In a scene without chance, rolling forward by hand and by the expert must agree."""
     rams = images(level=1, ticks=40)[:1]
     rams["enemy_flags"] = 0
     inputs = np.array([[[31, 1], [-7, 0], [20, 1]]], np.int16)
     rolled = rams.copy()
-    roll(rolled, new_streams([np.random.SeedSequence(77)]), inputs[0])
+    source = new_streams([np.random.SeedSequence(77)])
+    for spin, buttons in inputs[0].tolist():
+        press(rolled, source, spin, buttons)
     expert = ScriptedExpert()
     assert rolled["rim_pos"] != rams["rim_pos"]
     np.testing.assert_array_equal(expert.act(rams, inputs), expert.act(rolled))
@@ -198,7 +190,7 @@ def test_a_dive_ends_as_foreseen(level: int) -> None:
         foreseen = reach(ram, np.zeros(1, TABLE_DTYPE), 5, 0x58)
         while ram["game_state"][0] == STATE_WARP and ram["player_lane_ccw"][0] < 0x80:
             deepest = int(ram["player_depth"][0])
-            roll(ram, source, np.array([[0, 1]], np.int16))
+            press(ram, source, 0, 1)
         died = ram["player_lane_ccw"][0] >= 0x80
         if died:
             deepest = int(ram["player_depth"][0])

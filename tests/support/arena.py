@@ -40,11 +40,10 @@ class ArenaResult:
         return 1000.0 * sum(self.deaths.values()) / max(int(self.ticks.sum()), 1)
 
 
-@kernel
 def start_batch(rams: NDArray[np.void], sources: NDArray[np.void], switches: np.void) -> None:
     """Start every game."""
-    for game in range(len(rams)):
-        start_game(rams[game], sources[game], switches)
+    for ram, source in zip(rams, sources, strict=True):
+        start_game(ram, source, switches)
 
 
 @kernel
@@ -73,6 +72,13 @@ def tick_batch(
         over[game] = ram.game_state == STATE_HIGH_SCORE_CHECK
 
 
+def press(ram: NDArray[np.void], source: NDArray[np.void], spin: int, buttons: int) -> None:
+    """One tick of one game, shape (1,)."""
+    controls = np.array([spin], np.int16), np.array([buttons], np.int16)
+    counts = np.zeros(1, np.bool_), np.zeros(1, np.int64), np.zeros(5, np.int64)
+    tick_batch(ram, source, *controls, *counts)
+
+
 def play_games(
     teacher: Teacher,
     games: int = 100,
@@ -98,9 +104,9 @@ def play_games(
         spins, buttons = teacher.act(rams, pending if delay else None)
         chosen = np.stack([spins.astype(np.int16), buttons.astype(np.int16)], axis=1)
         queue = np.concatenate([pending, chosen[:, None]], axis=1)
-        acting, pending = queue[:, 0], np.ascontiguousarray(queue[:, 1:])
+        acting, pending = queue[:, 0].T.copy(), np.ascontiguousarray(queue[:, 1:])
         ticks += ~over
-        tick_batch(rams, sources, acting[:, 0], acting[:, 1], over, scores, deaths)
+        tick_batch(rams, sources, *acting, over, scores, deaths)
         if over.all():
             break
     levels = rams["cur_wave"].astype(np.int64) + 1

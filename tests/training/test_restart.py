@@ -93,13 +93,20 @@ def test_a_folder_without_settings_can_be_used_again(
     assert_same_run(run, whole, 480)
 
 
+@pytest.fixture(scope="module")
+def started(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run like ``whole`` that took over its networks."""
+    run = tmp_path_factory.mktemp("started") / "run"
+    new_run(run, "run.steps=480", start=whole / "checkpoints" / "step_480.pt")
+    return run
+
+
 @pytest.mark.parametrize("at", ["write_config", "_trainer", "playing"])
 def test_networks_of_another_run_are_taken_over_again(
-    tmp_path: Path, whole: Path, monkeypatch: pytest.MonkeyPatch, at: str
+    tmp_path: Path, whole: Path, started: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
     start = tmp_path / "start.pt"
     shutil.copy(whole / "checkpoints" / "step_480.pt", start)
-    new_run(tmp_path / "one", "run.steps=480", start=start)
     run = tmp_path / "run"
     killed(run, at, monkeypatch, start=start)
     if at == "write_config":
@@ -107,7 +114,7 @@ def test_networks_of_another_run_are_taken_over_again(
     else:
         start.unlink()
         resume(run)
-    assert_same_run(run, tmp_path / "one", 480)
+    assert_same_run(run, started, 480)
     assert "start.pt" in names(run)
 
 

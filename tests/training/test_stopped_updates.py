@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from fake_games import SMALL, FakeGames, FakeTeacher
@@ -45,14 +45,28 @@ def stop_after(trainer: Trainer, updates: int, step: int = 0) -> None:
     trainer.loop.update = counted
 
 
+class Whole(NamedTuple):
+    """The run that is not stopped, at its end."""
+
+    folder: Path
+    state: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    folder = tmp_path_factory.mktemp("whole")
+    trainer = trainer_of(folder)
+    trainer.run()
+    return Whole(folder, state_dict(trainer.loop))
+
+
 @pytest.mark.parametrize(
     ("step", "updates"), [(336, 1), (368, 5), (368, BLOCK), (480, 5), (480, BLOCK)]
 )
 def test_the_rest_of_a_block_is_made_after_the_resume(
-    tmp_path: Path, step: int, updates: int
+    tmp_path: Path, whole: Whole, step: int, updates: int
 ) -> None:
-    whole, first = trainer_of(tmp_path / "whole"), trainer_of(tmp_path / "parts")
-    whole.run()
+    first = trainer_of(tmp_path)
     stop_after(first, updates, step)
     result = first.run()
     is_whole_block = updates == BLOCK
@@ -63,16 +77,16 @@ def test_the_rest_of_a_block_is_made_after_the_resume(
     owed = BLOCK * (step < 480) if is_whole_block else BLOCK - updates
     assert (content["owed"], content["learner"]["updates"]) == (owed, result["updates"])
     assert first.is_complete == (owed == 0 and played == 480)
-    second = resumed(tmp_path / "parts")
+    second = resumed(tmp_path)
     second.run()
     assert second.is_complete
-    assert_same(state_dict(whole.loop), state_dict(second.loop))
+    assert_same(whole.state, state_dict(second.loop))
     kept = [
         {
             name: read_checkpoint(folder / "checkpoints" / f"{name}.pt")["step"]
             for name in ("best", "good")
         }
-        for folder in (tmp_path / "whole", tmp_path / "parts")
+        for folder in (whole.folder, tmp_path)
     ]
     assert kept[0] == kept[1]
 

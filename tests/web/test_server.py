@@ -31,7 +31,7 @@ def server() -> Iterator[SiteServer]:
 def answer(
     server: SiteServer, path: str = "/", method: str = "GET", host: str | None = None
 ) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=200)
     connection.putrequest(method, path, skip_host=True)
     connection.putheader("Host", f"127.0.0.1:{server.server_port}" if host is None else host)
     connection.endheaders()
@@ -97,7 +97,7 @@ def test_clients_that_say_nothing_leave_room_for_others(
     monkeypatch.setattr(server_module._Handler, "timeout", 0.2)
     with ExitStack() as silent:
         for _ in range(3 * server_module.MOST_CONNECTIONS):
-            connection = socket.create_connection(("127.0.0.1", server.server_port), timeout=30)
+            connection = socket.create_connection(("127.0.0.1", server.server_port), timeout=200)
             silent.callback(connection.close)
         while True:
             try:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -33,6 +31,8 @@ from tempest_agent.agent.loop.state import state_dict
 from tempest_agent.config import Config, load_config, to_dict
 from tempest_agent.errors import UserError
 from tempest_agent.training.trainer import Trainer
+
+pytestmark = pytest.mark.xdist_group("compiler")
 
 
 def small(*overrides: str) -> Config:
@@ -298,50 +298,6 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
         write_checkpoint(path, {"step": 2})
     assert read_checkpoint(path)["step"] == 1
     assert [f.name for f in tmp_path.iterdir()] == ["step_1.pt"]
-
-
-_WRITERS = """
-import os, resource, signal, sys, time, torch
-from pathlib import Path
-from tempest_agent.agent.checkpoints.checkpoint_files import write_checkpoint
-from tempest_agent.errors import UserError
-torch.set_num_threads(1)
-for number, delay in enumerate(map(float, sys.argv[3:])):
-    reading, writing = os.pipe()
-    path, step = Path(sys.argv[1], f"step_{number}.pt"), 0
-    writer = os.fork()
-    while writer == 0:
-        write_checkpoint(path, {"step": step, "big": torch.full((100_000,), float(step))})
-        os.write(writing, b".")
-        step += 1
-    for _ in range(3):
-        os.read(reading, 1)
-    time.sleep(delay)
-    os.kill(writer, signal.SIGKILL)
-    os.waitpid(writer, 0)
-resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-try:
-    write_checkpoint(Path(sys.argv[2], "step_1.pt"), {"weights": torch.zeros(20_000)})
-except UserError as error:
-    print(error)
-"""
-"""Forks writers of checkpoints, each killed a while after its third one; then none fits."""
-
-
-def test_a_kill_while_writing_leaves_a_whole_file_and_what_does_not_fit_says_why(
-    tmp_path: Path,
-) -> None:
-    killed, full = tmp_path / "killed", tmp_path / "full"
-    killed.mkdir()
-    full.mkdir()
-    delays = ("0", "0.002", "0.004", "0.007")
-    command = [sys.executable, "-c", _WRITERS, str(killed), str(full), *delays]
-    words = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    for number in range(len(delays)):
-        content = read_checkpoint(killed / f"step_{number}.pt")
-        assert torch.equal(content["big"], torch.full((100_000,), float(content["step"])))
-    assert "step_1.pt: File too large; free some space" in words
-    assert list(full.iterdir()) == []
 
 
 def test_old_checkpoints_are_thinned_out(tmp_path: Path) -> None:

@@ -224,10 +224,10 @@ def same_weights(one: Trainer, other: Trainer) -> bool:
 def test_share_and_phases_resume_exactly(tmp_path: Path) -> None:
     config = load_config(
         None,
-        [*SMALL, "run.steps=4000", "run.phases=teacher", "teacher.expert_ratio_steps=20000",
+        [*SMALL, "run.steps=2400", "run.phases=teacher", "teacher.expert_ratio_steps=20000",
          "teacher.expert_ratio_schedule=performance", "teacher.expert_ratio_goal=0.8",
          "teacher.expert_ratio_drop=0.02", "teacher.expert_ratio_rise_steps=300",
-         "learner.gamma=0.5", "learner.n_steps_end=4", "exploration.epsilon_floor=0.01"],
+         "learner.gamma=0.5", "learner.n_steps_end=9", "exploration.epsilon_floor=0.01"],
     )  # fmt: skip
     lines: dict[str, list[dict[str, float]]] = {"whole": [], "parts": []}
     whole = Trainer(
@@ -239,7 +239,7 @@ def test_share_and_phases_resume_exactly(tmp_path: Path) -> None:
 
     def until_half(line: dict[str, float]) -> None:
         lines["parts"].append(line)
-        if line["steps"] == 2000:
+        if line["steps"] == 1200:
             first.request_stop()
 
     first.loop.on_metrics = until_half

@@ -17,6 +17,8 @@ from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.bench.tensor_memory import peak_bytes
 from tempest_agent.config import load_config
 
+pytestmark = pytest.mark.xdist_group("compiler")
+
 CPU = torch.device("cpu")
 
 

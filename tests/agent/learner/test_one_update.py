@@ -28,6 +28,8 @@ from tempest_agent.agent.networks.value_distributions import huber_loss, squared
 from tempest_agent.agent.replay.rows import AGENT, EXPERT
 from tempest_agent.config import Config, NetworkConfig, load_config
 
+pytestmark = pytest.mark.xdist_group("compiler")
+
 CPU = torch.device("cpu")
 
 

@@ -16,6 +16,8 @@ from places import ROOT
 from tempest_agent.agent.learner.learner import Learner
 from tempest_agent.config import load_config
 
+pytestmark = pytest.mark.xdist_group("compiler")
+
 SCRIPT = ROOT / "benchmarks" / "learner_gpu.py"
 CPU = torch.device("cpu")
 

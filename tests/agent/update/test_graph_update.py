@@ -19,6 +19,8 @@ from tempest_agent.agent.replay.rows import Rows
 from tempest_agent.agent.update.graph_update import GraphUpdate
 from tempest_agent.config import Config, load_config
 
+pytestmark = pytest.mark.xdist_group("compiler")
+
 CPU = torch.device("cpu")
 FEATURES, GAMES, RATE = 35, 10, 1e-2
 LAYOUT = Layout(FEATURES, lane_features=2, lane_position=33)

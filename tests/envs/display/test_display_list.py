@@ -41,7 +41,7 @@ MOST = round(EDGE * 16)
 
 def rows_of(ram: Any, score: int | None = None, texts: bool = True) -> NDArray[np.int64]:
     """The rows of an image's display list."""
-    cells = np.frombuffer(np.asarray(ram).tobytes(), np.uint8)
+    cells = np.frombuffer(np.asarray(ram).tobytes(), np.uint8).copy()
     return LIST.write(cells, score, texts).astype(np.int64)
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import pickle
-import subprocess
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from copies import Copies, Ended
 
 from tempest_agent.envs.machine import code_cache
 from tempest_agent.envs.machine.compiled import kernel
@@ -288,39 +287,42 @@ def test_a_few_that_are_used_are_kept_for_a_month(root: Path) -> None:
     assert folder.is_dir()
 
 
-def start(folder: Path, before: str = "", **variables: str) -> subprocess.Popen[str]:
-    """A process that calls both kernels."""
-    return subprocess.Popen(
-        [sys.executable, "-c", before + CALLS],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        cwd=folder, env={**os.environ, **variables},
-    )  # fmt: skip
-
-
-def said(process: subprocess.Popen[str]) -> str:
+def said(ended: Ended) -> str:
     """What it wrote to stderr, and that it came to its end."""
-    output, errors = process.communicate()
-    assert (process.returncode, output) == (0, "5 1\n"), errors
-    return errors
+    assert (ended.returncode, ended.stdout) == (0, "5 1\n"), ended.stderr
+    return ended.stderr
 
 
-def test_processes_of_their_own(tmp_path: Path, root: Path) -> None:
+@pytest.fixture
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copies]:
+    started = Copies(tmp_path_factory.mktemp("pipes"))
+    yield started
+    started.close()
+
+
+def test_processes_of_their_own(tmp_path: Path, root: Path, copies: Copies) -> None:
     (tmp_path / "small.py").write_text(MODULE)
+
+    def start(times: int = 1, before: str = "", **variables: str) -> list[str]:
+        """What so many processes said that call both kernels at the same time."""
+        environment = {**os.environ, **variables}
+        return [said(each) for each in copies.run(before + CALLS, tmp_path, environment, times)]
+
     # Those that write at the same time; one that is late may find the code already kept.
-    words = [said(each) for each in [start(tmp_path) for _ in range(3)]]
+    words = start(3)
     assert FIRST in words
     assert set(words) <= {FIRST, ""}
-    assert said(start(tmp_path)) == ""
+    assert start() == [""]
     # All that is kept is damaged: one line.
     for file in root.rglob("*.nbc"):
         file.write_bytes(b"")
-    assert said(start(tmp_path)).count("\n") == 1
-    assert said(start(tmp_path)) == ""
+    assert start()[0].count("\n") == 1
+    assert start() == [""]
     # No room for anything.
     for file in root.rglob("*.nbc"):
         file.unlink()
     limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (99, 99)); "
-    errors = said(start(tmp_path, limited, TMPDIR=str(tmp_path)))
+    [errors] = start(1, limited, TMPDIR=str(tmp_path))
     assert errors.count("\n") == 2
     assert errors.startswith(FIRST)
     assert "every start compiles again" in errors

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from copies import Copies
 
 from tempest_agent.envs.machine.compiled import rule
 
@@ -28,16 +28,20 @@ def subtract(one: int, other: int) -> int:
 """
 
 
-def test_only_the_first_start_says_that_it_compiles(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def copies(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Copies]:
+    started = Copies(tmp_path_factory.mktemp("pipes"))
+    yield started
+    started.close()
+
+
+def test_only_the_first_start_says_that_it_compiles(tmp_path: Path, copies: Copies) -> None:
     (tmp_path / "small.py").write_text(MODULE)
     environment = {**os.environ, "TEMPEST_AGENT_CACHE": str(tmp_path / "cache")}
 
     def start(code: str) -> str:
-        command = [sys.executable, "-c", f"import small; print({code})"]
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=True, cwd=tmp_path, env=environment
-        )
-        assert done.stdout == "(5, 1)\n"
+        [done] = copies.run(f"import small; print({code})", tmp_path, environment)
+        assert (done.returncode, done.stdout) == (0, "(5, 1)\n"), done.stderr
         return done.stderr
 
     calls = "(small.add(3, 2), small.subtract(3, 2))"
@@ -55,7 +59,7 @@ def test_only_the_first_start_says_that_it_compiles(tmp_path: Path) -> None:
     assert start(calls) == "compiling the simulator (once, about a minute) ...\n"
 
 
-def test_code_is_that_of_all_the_sources_it_was_built_from(tmp_path: Path) -> None:
+def test_code_is_that_of_all_the_sources_it_was_built_from(tmp_path: Path, copies: Copies) -> None:
     """Those too that lie in a third folder, and are reached through a second function."""
     (tmp_path / "rules").mkdir()
     (tmp_path / "player").mkdir()
@@ -74,11 +78,10 @@ def test_code_is_that_of_all_the_sources_it_was_built_from(tmp_path: Path) -> No
     places = os.pathsep.join(map(str, (tmp_path, tmp_path / "player")))
     environment = {**os.environ, "TEMPEST_AGENT_CACHE": str(tmp_path / "cache")}
     environment["PYTHONPATH"] = places
-    command = [sys.executable, "-c", "import play; print(play.play(1))"]
     for more in (1, 20):  # Of another length, which Python notices too.
         constant.write_text(f"MORE = {more}\n")
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        assert done.stdout == f"{1 + more}\n"
+        [done] = copies.run("import play; print(play.play(1))", tmp_path, environment)
+        assert (done.returncode, done.stdout) == (0, f"{1 + more}\n"), done.stderr
 
 
 @rule

