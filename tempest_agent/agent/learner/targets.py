@@ -28,7 +28,7 @@ from tempest_agent.config import Config
 from .retrace import Retrace
 
 UNUSUAL = 100.0
-"""Rewards this many times larger or smaller than 1 are learned in a unit of their own."""
+"""Rewards more than this many times larger or smaller than 1 are learned in a unit of their own."""
 
 
 class Target(NamedTuple):
@@ -68,17 +68,15 @@ def clamp_target(target: Tensor, limit: float) -> tuple[Tensor, Tensor, Tensor]:
 def measured_unit(rewards: NDArray[np.float32], replicas: Replicas) -> float:
     """Return the unit that suits ``rewards``, any shape, and those of all ``replicas``.
 
-    It is 1 where their mean size, without those of 0, is from 0.01 to 100, else the power of ten
-    next to that size; and 0 where there are none.
+    It is the power of ten next to their mean size, without those of 0, or 1 where that is from
+    0.01 to 100; and 0 where there are none.
     """
     sizes = np.abs(rewards[(rewards != 0) & np.isfinite(rewards)], dtype=np.float64)
     count, total = replicas.total(float(sizes.size)), replicas.total(float(sizes.sum()))
     if count == 0:
         return 0.0
-    size = total / count
-    if 1.0 / UNUSUAL <= size <= UNUSUAL:
-        return 1.0
-    return 10.0 ** min(30, max(-30, round(math.log10(size))))
+    unit = 10.0 ** min(30, max(-30, round(math.log10(total / count))))
+    return 1.0 if 1.0 / UNUSUAL <= unit <= UNUSUAL else unit
 
 
 class TargetMaker:
