@@ -145,3 +145,5 @@ def test_settings_are_kept_and_bins_have_no_other_unit() -> None:
     assert bins.unit == 1.0
     with pytest.raises(ConfigError, match=r"reward_unit=1000; leave it at 1"):
         load_config(None, ["learner.loss=c51", "learner.reward_unit=1000"])
+    with pytest.raises(ConfigError, match="too small to divide by; give at least 1e-30, or 0"):
+        load_config(None, ["learner.reward_unit=1e-31"])
