@@ -110,6 +110,16 @@ def _learner_problems(config: Config) -> Iterator[tuple[bool, str]]:
         "exceeds, as closely as you can",
     )
     yield (
+        0.0 < learner.reward_unit < 1e-30,
+        f"learner.reward_unit={learner.reward_unit:g} is too small to divide by; give at least "
+        "1e-30, or 0, which measures it",
+    )
+    yield (
+        learner.loss == "c51" and learner.reward_unit not in (0.0, 1.0),
+        f"learner.loss=c51 learns in bins as wide as learner.target_clip makes them, and "
+        f"learner.reward_unit={learner.reward_unit:g}; leave it at 1",
+    )
+    yield (
         learner.trace == "retrace" and learner.loss in ("c51", "iqn"),
         f"learner.trace=retrace corrects expected values, which learner.loss={learner.loss} does "
         "not learn from; use huber or squared",

@@ -122,6 +122,12 @@ class LearnerConfig:
     target_clip: float = setting(
         100.0, "Targets are clamped to this magnitude; 0 is no clamp.", low=0.0
     )
+    reward_unit: float = setting(
+        1.0,
+        "Unit of reward in which values are learned; 0 measures it before the first update.",
+        low=0.0,
+        high=1e30,
+    )
     loss: str = setting(
         "huber",
         "Loss on the value, which decides the kind of value head.",

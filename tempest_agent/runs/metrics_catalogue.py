@@ -202,6 +202,12 @@ METRICS: tuple[Metric, ...] = (
         ("q_max", "Highest value since the last row.", "below return_bound and the target clip"),
         ("q_min", "Lowest value since the last row.", "above the negative clip"),
         (
+            "reward_unit",
+            "Unit of reward in which values are learned (`learner.reward_unit`). All values and "
+            "targets here are rewards; losses and gradients are those of the unit.",
+            "1, or the size of the rewards",
+        ),
+        (
             "return_bound",
             "Largest reward seen over 1 - gamma, which no return can exceed.",
             "constant after the first deaths and above q_max",

@@ -34,8 +34,8 @@ LEAST_UPDATES = 500
 SPREAD = 0.02
 """A continuous head whose turns vary less than this over the states is dead."""
 RESOLUTION = 1.0
-"""Values below this are sound for any rewards: AdamW's steps have a size of their own, and initial
-values are not 0."""
+"""Values below this, in the learner's unit of reward, are sound for any rewards: AdamW's steps have
+a size of their own, and initial values are not 0."""
 SCORE_SPREADS, REWARD_SPREADS = 1.0, 3.0
 """Standard deviations, of single games and of single log rows, within which a fall is chance."""
 OTHER_SCALE = 100.0
@@ -61,11 +61,12 @@ def not_finite(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> s
 
 def beyond_bound(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
     """Detect values that no return can have."""
-    bound = history.last("return_bound")
+    bound, pull = history.last("return_bound"), facts.label_pull
+    limit = max(guard.bound_factor * bound, RESOLUTION * history.unit)
     # Labels move values, not targets.
-    for name, pull in (("q_max", facts.label_pull), ("q_min", facts.label_pull), ("target_max", 0)):
+    for name, units in (("q_max", pull), ("q_min", pull), ("target_max", 0)):
         value = history.last(name)
-        if bound > 0 and abs(value) - pull > max(guard.bound_factor * bound, RESOLUTION):
+        if bound > 0 and abs(value) - units * history.unit > limit:
             return f"{name}={value:.3g} is beyond {bound:.3g}, which no return can exceed"
     return None
 
@@ -73,8 +74,8 @@ def beyond_bound(history: MetricHistory, facts: RunFacts, guard: GuardConfig) ->
 def overestimation(history: MetricHistory, facts: RunFacts, guard: GuardConfig) -> str | None:
     """Detect mean values far above what the largest rewards so far are worth."""
     scale, mean = history.value_scale(facts.gamma), history.last("q_mean")
-    limit = max(guard.overestimation * scale, RESOLUTION)
-    if scale > 0 and abs(mean) - facts.label_pull > limit:
+    limit = max(guard.overestimation * scale, RESOLUTION * history.unit)
+    if scale > 0 and abs(mean) - facts.label_pull * history.unit > limit:
         return (
             f"q_mean={mean:.3g} is {abs(mean) / scale:.1f} times {scale:.3g}, what the largest "
             "rewards so far are worth"
@@ -89,8 +90,9 @@ def growing_values(history: MetricHistory, facts: RunFacts, guard: GuardConfig) 
     if len(values) < max(4, history.window // 2) or scale <= 0:
         return None
     before = median(values[: len(values) // 2])
-    excess = values[-1] - facts.label_pull > max(LEAST_EXCESS * scale, RESOLUTION)
-    if excess and values[-1] > guard.growth_factor * before:
+    limit = max(LEAST_EXCESS * scale, RESOLUTION * history.unit)
+    excess = values[-1] - facts.label_pull * history.unit
+    if excess > limit and values[-1] > guard.growth_factor * before:
         return (
             f"the largest |Q| went from {before:.3g} to {values[-1]:.3g}, "
             f"{values[-1] / scale:.1f} times what the largest rewards so far are worth"

@@ -39,7 +39,8 @@ class RunFacts(NamedTuple):
     free_share: float
     """Share of the games that the teacher never drives."""
     label_pull: float = 0.0
-    """How far the teacher's labels alone may move a value away from any return."""
+    """How far the teacher's labels alone may move a value away from any return, in the learner's
+    unit of reward."""
     bin_width: float = 0.0
     """Distance between bin centres of a loss over bins, in units of reward; 0 for other losses."""
     updates: float = math.inf
@@ -162,6 +163,11 @@ class MetricHistory:
         """Of the agent's mean reward per step over a third of a window."""
         self.score = Level()
         """Of the mean score of the teacher-free games."""
+
+    @property
+    def unit(self) -> float:
+        """The learner's unit of reward."""
+        return self.last("reward_unit", 1.0)
 
     @property
     def third(self) -> int:

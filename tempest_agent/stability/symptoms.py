@@ -80,7 +80,7 @@ SYMPTOMS: dict[str, SymptomSpec] = {
         unreached_rewards,
         "the rewards are too large for the step size: each update moves a value by an amount of "
         "its own, whatever the rewards",
-        "normalise the rewards (VecNormalize of Stable-Baselines3), or lower game.reward_scale",
+        "set learner.reward_unit to the size of the rewards, or to 0, which measures it",
         (),
     ),
     "swinging_gradients": SymptomSpec(

@@ -78,9 +78,13 @@ HEALTHY: dict[str, Callable[[float, int], float]] = {
 }
 
 
+UNITS = {"negative": 1.0, "tiny": 1e-6, "huge": 1e6, "none": 1.0}
+
+
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_run_is_left_alone(name: str) -> None:
     model, events = trained(HEALTHY[name])
+    assert model.learner.unit == pytest.approx(UNITS[name])
     assert events == []
     assert model.learner.updates > 170
     assert model.loop.guard.remedies.active == []

@@ -101,7 +101,9 @@ def learner_entry(config: Config, layout: Layout, is_player: bool) -> Check:
         "target_age": number(0),
         "metrics": METRICS,
     }
-    return record(known, all_of=known)
+    # Learned in units of 1 before there were others.
+    added: dict[str, Check] = {"reward_unit": number(0)}
+    return record(known | added, all_of=known)
 
 
 class _Weights:

@@ -47,7 +47,12 @@ DEFAULTS: dict[str, dict[str, Any]] = {
     "teacher": {"name": "none"},
     "exploration": {"epsilon_max": 0.05, "epsilon_min": 0.05, "hold_max": 1},
     "replay": {"learning_starts": 1_000},
-    "learner": {"target_clip": 0.0, "imitation": "none", "learning_rate_schedule": "constant"},
+    "learner": {
+        "target_clip": 0.0,
+        "reward_unit": 0.0,
+        "imitation": "none",
+        "learning_rate_schedule": "constant",
+    },
 }
 """Where the library's defaults differ from the configuration's; a whole configuration overrides
 them all."""

@@ -28,8 +28,15 @@ from .metrics import Metrics
 from .mixed_precision import MixedPrecision, resolve_precision
 from .objective import BatchRows, Objective, usable_labels
 from .target_network import Followers
-from .targets import TargetMaker
-from .update_metrics import CLIP_EPSILON, record_ages, record_rows, record_step, record_targets
+from .targets import TargetMaker, measured_unit
+from .update_metrics import (
+    CLIP_EPSILON,
+    IN_UNITS,
+    record_ages,
+    record_rows,
+    record_step,
+    record_targets,
+)
 
 
 class Learner:
@@ -38,7 +45,8 @@ class Learner:
     ``replicas`` are processes whose batches belong to the same update.
 
     Attributes:
-        target_clip: magnitude that targets are clamped to; 0 is no clamp.
+        target_clip: magnitude that targets are clamped to, in rewards; 0 is no clamp.
+        reward_unit: of the network's values, in rewards; 0 while it is to be measured.
         updates: steps made so far.
         grad_norm: of the last gradient, before clipping.
     """
@@ -73,6 +81,8 @@ class Learner:
         self.grad_norm = torch.zeros((), device=device)
         self.updates = 0
         self.target_clip = learner.target_clip
+        # Bins have the width that the clamp gives them.
+        self.reward_unit = 1.0 if self.online.distribution.step else learner.reward_unit
         self.metrics = Metrics()
 
     def _copy_networks(self) -> None:
@@ -90,6 +100,21 @@ class Learner:
     ) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
         """Return greedy actions of the network as it is being trained."""
         return act(self.online, self.fast_online, codes, zap_legal, self.device)
+
+    @property
+    def unit(self) -> float:
+        """The unit of the values, which is 1 until it is measured."""
+        return self.reward_unit or 1.0
+
+    def measure_unit(self, rewards: NDArray[np.float32]) -> None:
+        """Choose the unit that suits ``rewards``, once, if the settings leave it open."""
+        if not self.reward_unit:
+            self.reward_unit = measured_unit(rewards, self.replicas)
+
+    def figures(self) -> dict[str, float]:
+        """Return the metrics, with values in rewards, and reset them."""
+        read = self.metrics.read()
+        return read | {name: self.unit * read[name] for name in IN_UNITS if name in read}
 
     def draw_and_update(
         self,
@@ -170,7 +195,7 @@ class Learner:
 
         ``inputs`` makes the network's input of the features, if it is something else.
         """
-        target = self.targets(batch, self.target_clip)
+        target = self.targets(batch, self.target_clip, self.unit)
         record_targets(target, metrics)
         observation = features(batch.codes, self.layout, self.device)
         observation = observation if inputs is None else inputs(observation)
@@ -254,6 +279,7 @@ class Learner:
             "accumulator": self.precision.state_dict(),
             "updates": self.updates,
             "target_age": self.followers.target_age,
+            "reward_unit": self.reward_unit,
             "metrics": self.metrics.state_dict(),
         }
 
@@ -271,6 +297,7 @@ class Learner:
         self.precision.load_state_dict(state["accumulator"])
         self.updates = int(state["updates"])
         self.followers.target_age = float(state["target_age"])
+        self.reward_unit = float(state.get("reward_unit", 1.0))
         self.metrics.load_state_dict(state["metrics"], self.device)
         self._copy_networks()
 

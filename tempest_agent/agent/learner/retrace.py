@@ -50,13 +50,16 @@ class Retrace:
         self.device = device
         self._knot_shares = knot_shares(network.layout.counts, network.num_knots).to(device)
 
-    def __call__(self, batch: Batch, after: Tensor, legal_after: Tensor) -> tuple[Tensor, Tensor]:
+    def __call__(
+        self, batch: Batch, after: Tensor, legal_after: Tensor, unit: float
+    ) -> tuple[Tensor, Tensor]:
         """Return targets ``(B,)`` and the numbers of steps that they rest on.
 
         Args:
             batch: with the steps of each return.
             after: observations ``(B, F)`` after the returns.
             legal_after: legal button pairs there, ``(B, 4)``.
+            unit: of the targets, in rewards.
         """
         if batch.path is None:
             raise ValueError("retrace needs the steps of each return")
@@ -93,7 +96,7 @@ class Retrace:
         end = (valid.sum(dim=1) - 1).to(torch.int64).unsqueeze(1)
         following = torch.cat((expected[:, 1:], expected[:, :1]), dim=1)
         following = following.scatter(1, end, last.unsqueeze(1))
-        return retrace(taken, following, rewards, weights, valid, learner.gamma)
+        return retrace(taken, following, rewards / unit, weights, valid, learner.gamma)
 
     def _policy(self, observation: Tensor, legal: Tensor) -> tuple[Tensor, Heads]:
         """Return the student's softmax policy ``(B, 4 K)``, and the outputs that judge it."""

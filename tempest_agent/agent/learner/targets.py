@@ -1,5 +1,7 @@
 """Targets of a batch: n-step returns, bootstrapped on the states after them and clamped.
 
+Values, and so targets, count in units of reward: the steps of AdamW have a size of their own, so
+values of a million are not reached in any short run, and values of a millionth drown in the steps.
 ``learner.double_q``, ``learner.trace`` and ``learner.target_clip`` decide how; the form of a target
 follows from ``learner.loss`` (see ``value_distributions``).
 """
@@ -9,7 +11,9 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from tempest_agent.agent.devices import Column, to_device
@@ -18,9 +22,13 @@ from tempest_agent.agent.inference.inference_copy import InferenceCopy
 from tempest_agent.agent.networks.actions import pair_mask
 from tempest_agent.agent.networks.q_network import Heads, QNetwork
 from tempest_agent.agent.replay.rows import Batch
+from tempest_agent.agent.replicas import Replicas
 from tempest_agent.config import Config
 
 from .retrace import Retrace
+
+UNUSUAL = 100.0
+"""Rewards more than this many times larger or smaller than 1 are learned in a unit of their own."""
 
 
 class Target(NamedTuple):
@@ -57,6 +65,20 @@ def clamp_target(target: Tensor, limit: float) -> tuple[Tensor, Tensor, Tensor]:
     return target.clamp(-limit, limit), (target < -limit).float(), (target > limit).float()
 
 
+def measured_unit(rewards: NDArray[np.float32], replicas: Replicas) -> float:
+    """Return the unit that suits ``rewards``, any shape, and those of all ``replicas``.
+
+    It is the power of ten next to their mean size, without those of 0, or 1 where that is from
+    0.01 to 100; and 0 where there are none.
+    """
+    sizes = np.abs(rewards[(rewards != 0) & np.isfinite(rewards)], dtype=np.float64)
+    count, total = replicas.total(float(sizes.size)), replicas.total(float(sizes.sum()))
+    if count == 0:
+        return 0.0
+    unit = 10.0 ** min(30, max(-30, round(math.log10(total / count))))
+    return 1.0 if 1.0 / UNUSUAL <= unit <= UNUSUAL else unit
+
+
 class TargetMaker:
     """Makes targets of the online ``network``, its fast copy and the target network's."""
 
@@ -76,8 +98,11 @@ class TargetMaker:
             self._retrace = Retrace(network, self.judge_and_chooser, config, device)
 
     @torch.no_grad()
-    def __call__(self, batch: Batch, limit: float) -> Target:
-        """Return the targets of ``batch``, clamped to ``limit`` (0 is no limit)."""
+    def __call__(self, batch: Batch, limit: float, unit: float = 1.0) -> Target:
+        """Return the targets of ``batch`` in units of ``unit`` reward.
+
+        ``limit``: the clamp in rewards; 0 is no limit.
+        """
 
         def here(column: Column) -> Tensor:
             return to_device(column, self.device)
@@ -86,15 +111,15 @@ class TargetMaker:
         observation = features(batch.next_codes, layout, self.device)
         legal = pair_mask(here(batch.next_zap_legal), layout.num_pairs)
         if self._retrace is not None:
-            value, effective_n = self._retrace(batch, observation, legal)
+            value, effective_n = self._retrace(batch, observation, legal, unit)
             raw, weights = value.unsqueeze(1), torch.ones_like(value).unsqueeze(1)
         else:
             numbers = self._bootstrap(observation, legal)
             points, weights = self.network.distribution.points(numbers)
-            returns, discounts = here(batch.returns), here(batch.discounts)
+            returns, discounts = here(batch.returns) / unit, here(batch.discounts)
             raw = n_step_target(returns.unsqueeze(1), discounts.unsqueeze(1), points)
             effective_n = here(batch.horizons).float()
-        clamped, below, above = clamp_target(raw, limit)
+        clamped, below, above = clamp_target(raw, limit / unit)
         return Target(
             points=clamped,
             weights=weights,

@@ -19,6 +19,8 @@ CLIP_EPSILON = 1e-6
 
 LOSSES = tuple(f"loss_{name}" for name in DRIVER_NAMES)
 VALUES = tuple(f"q_{name}" for name in DRIVER_NAMES)
+IN_UNITS = (*VALUES, "q_mean", "q_max", "q_min", "target_mean", "target_max")
+"""Metrics that count in the learner's unit of reward, as the network's values do."""
 
 
 def record_targets(target: Target, metrics: Metrics) -> None:

@@ -175,6 +175,7 @@ class TrainingLoop:
         step, remedies = self.num_timesteps, self.guard.remedies
         self.replay.set_n_steps(self.curriculum.n_steps(step))
         self.learner.target_clip = remedies.target_clip
+        self.learner.measure_unit(self.replay.reward[: self.replay.filled])
         importance = self.curriculum.schedules.importance(step)
         learning_rate, imitation = self.learning_rate(step), self.imitation_gate()
         for left in reversed(range(remedies.updates(owed))):
@@ -215,12 +216,13 @@ class TrainingLoop:
             "epsilon": float(epsilon.mean()),
             "imitation_gate": self.imitation_gate(),
             "return_bound": return_bound(collector.largest_reward, self.config.learner.gamma),
+            "reward_unit": self.learner.unit,
             "replay_size": float(len(self.replay) * self.replicas.size),
             "replay_fill": self.replay.filled / self.replay.length,
         }
         row |= self.curriculum.figures(step)
         row |= {"expert_ratio": self.expert_ratio(step), "learning_rate": self.learning_rate(step)}
-        row |= collector.read() | self.learner.metrics.read()
+        row |= collector.read() | self.learner.figures()
         return row | self.throughput.read(step, collector.history.frames, updates)
 
     def restart_throughput(self) -> None:

@@ -43,6 +43,7 @@ class _Form(NamedTuple):
     imitates: bool
     n_steps: int
     target_clip: float
+    unit: float
     final_room: int
     copies: tuple[InferenceCopy, InferenceCopy]
     """Of the online and the target network, by identity."""
@@ -128,6 +129,7 @@ class GraphUpdate:
             imitates=imitation > 0,
             n_steps=self.replay.n_steps,
             target_clip=learner.target_clip,
+            unit=learner.unit,
             final_room=self.replay.final_room,
             copies=(learner.fast_online, learner.fast_target),
         )

@@ -156,10 +156,12 @@ def play(update: PlainUpdate | GraphUpdate, number: int, imitation: float = 0.5)
         ("learner.loss=c51",),
         ("learner.loss=squared", "replay.prioritised=true"),
         ("network.spinner_head=knots",),
-        ("network.dueling=false", "learner.target_update_interval=2"),
+        (
+            "network.dueling=false", "learner.target_update_interval=2", "learner.reward_unit=0.1",
+        ),
         POLICY,
     ],
-)
+)  # fmt: skip
 def test_it_learns_the_same(monkeypatch: pytest.MonkeyPatch, changes: tuple[str, ...]) -> None:
     plain, whole = both(monkeypatch, *changes)
     for ours, theirs in zip(play(whole, 4), play(plain, 4), strict=True):
