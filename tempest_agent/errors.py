@@ -24,8 +24,9 @@ class UserError(Exception):
 
 
 def one_line(error: BaseException) -> str:
-    """Return the message of ``error`` on one line; its type if there is none."""
-    return printable(str(error), LONGEST_CAUSE) or type(error).__name__
+    """Return the message of ``error``, one line without a full stop; its type if there is none."""
+    text = printable(str(error), LONGEST_CAUSE) or type(error).__name__
+    return text if text.endswith("...") else text.removesuffix(".")
 
 
 def suggestion(name: object, known: Iterable[str], likeness: float = 0.5) -> str:
