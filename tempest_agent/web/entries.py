@@ -224,8 +224,8 @@ def draw(game: int, out: int) -> int:
 def draw_mind(game: int, out: int, worth: int, chances: int, chosen: int, teacher: int) -> int:
     """Add a player's thoughts to the display list that ``draw`` has written; return its length.
 
-    ``worth``: of each lane, float64 ``(16,)``; ``chances``: whether it is a chance.  ``chosen``, ``teacher``: knob counts of the
-    player's and of the teacher's action.
+    ``worth``: of each lane, float64 ``(16,)``; ``chances``: whether it is a chance.  ``chosen``,
+    ``teacher``: knob counts of the player's and of the teacher's action.
     """
     used = array_at(int64(out), (1,), np.int64)
     segments = array_at(int64(out) + _SEGMENTS_AT, (CAPACITY, COLUMNS), np.int16)
