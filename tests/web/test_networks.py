@@ -51,9 +51,9 @@ def codes() -> NDArray[np.int8]:
     batch.reset(seeds=np.random.SeedSequence(5))
     random = np.random.default_rng(5)
     seen = []
-    for tick in range(60):
+    for tick in range(40):
         spin = random.integers(-31, 32, games)
-        spin[::2] = 31 if tick % 40 < 20 else -31
+        spin[::2] = 31 if tick < 20 else -31
         batch.step(spin.astype(np.int8), random.integers(0, 2, games).astype(np.uint8))
         seen.append(batch.codes.copy())
     codes = np.concatenate(seen)
@@ -89,7 +89,7 @@ def test_it_chooses_as_in_python(
     if network.avoids_deadly:
         deadly = deadly_turns(torch.from_numpy(codes).float() / 127, layout).numpy()
         some = deadly.any(axis=1) & ~deadly.all(axis=1)
-        assert some.sum() > 1000
+        assert some.sum() > 400
         assert deadly.all(axis=1).any()
         assert not deadly[some, chosen[some, 0].astype(int) + 31].any()
 
