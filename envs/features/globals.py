@@ -44,6 +44,7 @@ from tempest_agent.envs.machine.programs import (
 )
 
 from .codes import FULL, flag, share, soon
+from .layout import PLACE_CODE
 
 _PROGRAM_STARTS = np.array(
     [P_STRAIGHT, P_STEP8_FLIP, P_SPIRAL, P_SPIRAL_ALTERNATE, P_SPIKE_RIDER, P_AVOIDER], np.int64
@@ -80,7 +81,7 @@ def write_player(ram: Ram, out: NDArray[np.int8], g: int) -> int:
     out[g + 2] = flag(ram.game_state == STATE_WARP)
     lives = int64(ram.lives[ram.player_up & 1])
     out[g + 3] = flag(lives <= 1)
-    out[g + 4] = (2 * (int64(ram.rim_pos) & 15) - 15) * 8
+    out[g + 4] = (2 * (int64(ram.rim_pos) & 15) - 15) * PLACE_CODE
     if ram.well_open:
         out[g + 5] = FULL
         out[g + 6] = FULL - 9 * min(lane, OPEN_LANES - 1)

@@ -38,6 +38,9 @@ from .tables import FORECAST_TABLE, GLOBAL_TABLE, LANE_TABLE, Table
 
 FEATURE_SCALE = 127
 
+PLACE_CODE = 8
+"""Half of what the codes of two neighbouring places within a lane differ by (``position``)."""
+
 
 @dataclass(frozen=True)
 class Feature:

@@ -34,13 +34,13 @@ from tempest_agent.envs.engine.game_step import (
     play_step,
 )
 from tempest_agent.envs.engine.state_check import STATE_SIZE, STREAM_END
-from tempest_agent.envs.features.layout import PLAIN_FEATURES
+from tempest_agent.envs.features.layout import NUM_FEATURES
 from tempest_agent.envs.features.observe import write_features
 from tempest_agent.envs.forecast.table import TABLE_DTYPE
 from tempest_agent.envs.game_state.controls import needs_no_input, zap_legal
 from tempest_agent.envs.game_state.death_cause import DEATH_CAUSES
 from tempest_agent.envs.machine.compiled import int64, rule
-from tempest_agent.envs.machine.inputs import BUTTON_PAIRS, FIRE, MAX_INPUT_DELAY, ZAP
+from tempest_agent.envs.machine.inputs import FIRE, MAX_INPUT_DELAY, ZAP
 from tempest_agent.envs.machine.intrinsics import array_at
 from tempest_agent.envs.machine.memory import LANES, RAM_DTYPE, RAM_SIZE, Ram
 from tempest_agent.envs.machine.randomness import STREAM_DTYPE, TAPE_DTYPE, Source
@@ -49,8 +49,9 @@ from tempest_agent.experts.scripted.decision import PLAN_DTYPE
 from tempest_agent.experts.scripted.expert import decide
 from tempest_agent.experts.scripted.weights import WEIGHTS_DTYPE, Weights
 
-from .mind import draw_worth, lane_after, worth_of_plan, worth_of_turns
-from .network_entry import KNOTS, SCRATCH_BYTES, choose_action
+from .mind import draw_worth, lane_after, worth_of_plan
+from .network_entry import choose_action, write_worth
+from .network_memory import SCRATCH_BYTES
 from .seeding import stream_state
 
 WAITING, OVER, DEAD = 1, 2, 4
@@ -76,7 +77,7 @@ _SIZES = np.array(
         STATE_SIZE,
         TAPE_DTYPE.itemsize,
         PLAN_DTYPE.itemsize,
-        PLAIN_FEATURES,
+        NUM_FEATURES,
         SCRATCH_BYTES,
         WEIGHTS_DTYPE.itemsize,
         4 * len(FACTS),
@@ -163,13 +164,13 @@ def tick_on_tape(ram: int, tape: int) -> int:
 
 
 def observe(game: int, codes: int, scratch: int) -> int:
-    """Write the plain observation of a game, int8; ``scratch`` has the size ``observing``."""
+    """Write the observation of a game, int8; ``scratch`` has the size ``observing``."""
     spin = array_at(int64(scratch), (MAX_INPUT_DELAY,), np.int8)
     buttons = array_at(int64(scratch) + MAX_INPUT_DELAY, (MAX_INPUT_DELAY,), np.uint8)
     for i in range(MAX_INPUT_DELAY):
         spin[i] = 0
         buttons[i] = 0
-    out = array_at(int64(codes), (PLAIN_FEATURES,), np.int8)
+    out = array_at(int64(codes), (NUM_FEATURES,), np.int8)
     table = array_at(int64(scratch) + 2 * MAX_INPUT_DELAY, (1,), TABLE_DTYPE)[0]
     write_features(ram_at(game), spin, buttons, 0, table, out)
     return 0
@@ -191,10 +192,11 @@ def ask_expert(game: int, plan: int, weights: int) -> int:
     return (int64(record.spin) & 0xFF) | ((record.fire * FIRE + record.zap * ZAP) << 8)
 
 
-def ask_network(game: int, codes: int, net: int, scratch: int) -> int:
-    """Return a network's action for the observation that ``observe`` has written of a game."""
-    seen = array_at(int64(codes), (PLAIN_FEATURES,), np.int8)
-    return choose_action(int64(net), int64(scratch), seen, zap_legal(ram_at(game)))
+def ask_network(codes: int, net: int, scratch: int) -> int:
+    """Return a network's action for an observation, as ``observe`` writes it."""
+    return choose_action(
+        int64(net), int64(scratch), array_at(int64(codes), (NUM_FEATURES,), np.int8)
+    )
 
 
 def view(out: int) -> int:
@@ -219,27 +221,29 @@ def draw(game: int, out: int) -> int:
     return used[0]
 
 
-def draw_mind(game: int, out: int, worth: int, chosen: int, teacher: int) -> int:
+def draw_mind(game: int, out: int, worth: int, chances: int, chosen: int, teacher: int) -> int:
     """Add a player's thoughts to the display list that ``draw`` has written; return its length.
 
-    ``worth``: of each lane, float64 ``(16,)``.  ``chosen``, ``teacher``: knob counts of the
-    player's and of the teacher's action.
+    ``worth``: of each lane, float64 ``(16,)``; ``chances``: whether it is a chance.  ``chosen``,
+    ``teacher``: knob counts of the player's and of the teacher's action.
     """
     used = array_at(int64(out), (1,), np.int64)
     segments = array_at(int64(out) + _SEGMENTS_AT, (CAPACITY, COLUMNS), np.int16)
     values = array_at(int64(worth), (LANES,), np.float64)
     ram = ram_at(game)
     lane, other = lane_after(ram, int64(chosen)), lane_after(ram, int64(teacher))
-    draw_worth(Beam(segments, used), ram, values, lane, other)
+    draw_worth(Beam(segments, used), ram, values, chances != 0, lane, other)
     return used[0]
 
 
-def worth_to_network(game: int, scratch: int, worth: int) -> int:
-    """Write each lane's worth, float64, to the network that has just been asked."""
+def worth_to_network(game: int, net: int, scratch: int, worth: int) -> int:
+    """Write each lane's worth, float64, to the network that has just been asked.
+
+    Return whether these are chances that its policy goes there.
+    """
     ram = ram_at(game)
-    values = array_at(int64(scratch), (BUTTON_PAIRS, KNOTS), np.float64)
-    worth_of_turns(ram, values, zap_legal(ram), array_at(int64(worth), (LANES,), np.float64))
-    return 0
+    out = array_at(int64(worth), (LANES,), np.float64)
+    return int64(write_worth(int64(net), int64(scratch), ram, zap_legal(ram), out))
 
 
 def worth_to_expert(game: int, plan: int, worth: int) -> int:
@@ -279,7 +283,7 @@ def facts(game: int, out: int) -> int:
 
 ENTRIES: dict[Callable[..., int], int] = {
     sizes: 1, seed: 4, begin: 2, play: 3, tick_alone: 2, tick_on_tape: 2, observe: 3,
-    expert_weights: 1, ask_expert: 3, ask_network: 4, view: 1, draw: 2,
-    draw_mind: 5, worth_to_network: 3, worth_to_expert: 3, facts: 2,
+    expert_weights: 1, ask_expert: 3, ask_network: 3, view: 1, draw: 2,
+    draw_mind: 6, worth_to_network: 4, worth_to_expert: 3, facts: 2,
 }  # fmt: skip
 """Each function with its number of arguments, all int32."""

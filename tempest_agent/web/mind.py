@@ -1,4 +1,7 @@
-"""What a player thinks, drawn on the well: the worth of each lane as a bar beyond the rim."""
+"""What a player thinks, drawn on the well: the worth of each lane as a bar beyond the rim.
+
+Of a policy it is the chance that it goes there.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from tempest_agent.agent.inference.deterministic_arithmetic import Doubles
+from tempest_agent.agent.inference.deterministic_arithmetic import Doubles, exponential
 from tempest_agent.envs.arcade.player import OPEN_RIM_END
 from tempest_agent.envs.display.beam import BRIGHT, NORMAL, Beam, dot, line
 from tempest_agent.envs.display.camera import camera_of, spoke_point
@@ -34,18 +37,41 @@ def lane_after(ram: Ram, turn: int) -> int:
 
 
 @rule
-def worth_of_turns(ram: Ram, values: Doubles, zap_legal: bool, worth: Doubles) -> None:
+def worth_of_turns(
+    ram: Ram, values: Doubles, deadly: NDArray[np.bool_], zap_legal: bool, worth: Doubles
+) -> None:
     """Write the best value ``(16,)`` of the actions that lead into each lane.
 
-    ``values``: of buttons and turns, ``(4, 63)``.
+    ``values``: of buttons and turns, ``(4, 63)``.  ``deadly``: turns that are no choice, ``(63,)``.
     """
     worth[:] = UNKNOWN
-    for pair in range(values.shape[0]):
-        if pair & ZAP != 0 and not zap_legal:
-            continue
+    for pair in range(values.shape[0] if zap_legal else ZAP):
         for turn in range(-SPINNER_MAX, SPINNER_MAX + 1):
-            lane = lane_after(ram, turn)
-            worth[lane] = max(worth[lane], values[pair, turn + SPINNER_MAX])
+            if not deadly[turn + SPINNER_MAX]:
+                lane = lane_after(ram, turn)
+                worth[lane] = max(worth[lane], values[pair, turn + SPINNER_MAX])
+
+
+@rule
+def turn_into_chances(
+    ram: Ram, logits: Doubles, deadly: NDArray[np.bool_], zap_legal: bool, worth: Doubles
+) -> None:
+    """Write how likely a policy is to go into each lane that has a worth, ``(16,)``."""
+    largest = UNKNOWN
+    for lane in range(LANES):
+        largest = max(largest, worth[lane])
+        if worth[lane] != UNKNOWN:
+            worth[lane] = 0.0
+    total = 0.0
+    for pair in range(logits.shape[0] if zap_legal else ZAP):
+        for turn in range(-SPINNER_MAX, SPINNER_MAX + 1):
+            if not deadly[turn + SPINNER_MAX]:
+                chance = exponential(logits[pair, turn + SPINNER_MAX] - largest)
+                worth[lane_after(ram, turn)] += chance
+                total += chance
+    for lane in range(LANES):
+        if worth[lane] != UNKNOWN:
+            worth[lane] /= total
 
 
 @rule
@@ -59,9 +85,12 @@ def worth_of_plan(ram: Ram, value: Doubles, danger: Doubles, worth: Doubles) -> 
 
 
 @rule
-def draw_worth(beam: Beam, ram: Ram, worth: NDArray[np.float64], chosen: int, teacher: int) -> None:
+def draw_worth(
+    beam: Beam, ram: Ram, worth: Doubles, chances: bool, chosen: int, teacher: int
+) -> None:
     """Draw a bar for each lane of known worth, a bright one for the ``chosen`` lane.
 
+    The longest bar is a chance of 1, or the best worth; the shortest a chance of 0, or the least.
     A star stands beyond the lane ``teacher`` where it is another one; -1 for none.
     """
     camera = camera_of(ram)
@@ -69,6 +98,8 @@ def draw_worth(beam: Beam, ram: Ram, worth: NDArray[np.float64], chosen: int, te
     for lane in range(LANES):
         if worth[lane] != UNKNOWN:
             low, high = min(low, worth[lane]), max(high, worth[lane])
+    if chances:
+        low, high = 0.0, 1.0
     for lane in range(LANES):
         x0, z0 = spoke_point(camera, ram, lane, float(RIM_DEPTH))
         x1, z1 = spoke_point(camera, ram, (lane + 1) % LANES, float(RIM_DEPTH))

@@ -15,7 +15,7 @@ from places import ROOT, SUPPORT
 
 from tempest_agent.envs.engine.settings import GameSettings
 from tempest_agent.envs.engine.state_check import STATE_SIZE
-from tempest_agent.envs.machine.memory import RAM_SIZE
+from tempest_agent.envs.machine.memory import LANES, RAM_SIZE
 from tempest_agent.envs.machine.randomness import TAPE_DTYPE
 
 STATIC = ROOT / "tempest_agent" / "web" / "static"
@@ -71,6 +71,20 @@ def decisions_of(
     """Return the decisions of a player's game, ``(decisions, DECISION)``."""
     switches = begun_with(settings, seed)
     return run("decides", switches=switches, player=player, ticks=ticks).reshape(-1, DECISION)
+
+
+def thoughts_of(
+    settings: GameSettings, seed: int, player: bytes, ticks: int
+) -> NDArray[np.float64]:
+    """Return what each lane is worth to a network at each of its decisions, ``(decisions, 16)``."""
+    switches = begun_with(settings, seed)
+    out = run("thinks", switches=switches, player=player, ticks=ticks)
+    return out.view(np.float64).reshape(-1, LANES)
+
+
+def choices_of(player: bytes, codes: NDArray[np.int8]) -> NDArray[np.int8]:
+    """Return a network's knob counts and buttons ``(N, 2)`` for observations ``(N, F)``."""
+    return run("chooses", player=player, codes=codes.tobytes()).view(np.int8).reshape(-1, 2)
 
 
 def ticked_on_tape(

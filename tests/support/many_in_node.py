@@ -1,8 +1,8 @@
 """More of ``tests/web/test_exact.py`` than the suite has time for.
 
 ``python tests/support/many_in_node.py --games 100 --ticks 3000``: free games from all start levels
-with all switches under random inputs, then games of the expert and the champion, each compared
-with Python in every byte and every decision.
+with all switches under random inputs, then games of the expert and the champion, or of other
+players and checkpoints (``--players``), each compared with Python in every byte and every decision.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--games", type=int, default=100)
     parser.add_argument("--ticks", type=int, default=3000)
+    parser.add_argument("--players", nargs="*", default=["expert", "champion"])
     options = parser.parse_args()
     began, ticks, decisions = perf_counter(), 0, 0
     for number in range(options.games):
@@ -91,7 +92,7 @@ def main() -> None:
         states = states_of(settings, number, inputs)
         assert np.array_equal(states, played(settings, number, inputs)), (settings, number)
         ticks += len(inputs)
-    for name in ("expert", "champion"):
+    for name in options.players:
         for number in range(options.games):
             level = number % 99 + 1
             expected = decided(name, level, number, options.ticks)

@@ -3,6 +3,10 @@
 //   inputs:  {switches, inputs, out}             a game under given inputs: its bytes each tick
 //   decides: {switches, player, ticks, out}      a player's game: counts, buttons and RAM digest
 //                                                of each decision
+//   thinks:  {switches, player, ticks, out}      a network's game: the worth of each lane at each
+//                                                decision, float64
+//   chooses: {codes, player, out}                a network's decision for each observation: counts
+//                                                and buttons
 // `switches`: the arguments of Game.begin.  `player`: a network's file, or "expert".
 import { createHash } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -10,7 +14,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 const job = JSON.parse(readFileSync(0, "utf8"));
 const { Expert, Game, Machine, Network, Seat } = await import(`${job.folder}/machine.js`);
 const machine = await Machine.start(readFileSync(`${job.folder}/tempest.wasm`));
-const RAM = 2048;
+const RAM = 2048, LANES = 16;
 
 function tape({ images, tapes, out }) {
   const given = readFileSync(images), reads = readFileSync(tapes);
@@ -59,6 +63,36 @@ function decides({ switches, player, ticks, out }) {
   writeFileSync(out, Uint8Array.from(answer));
 }
 
+function thinks({ switches, player, ticks, out }) {
+  const game = new Game(machine), at = machine.allocate(8 * LANES);
+  game.begin(switches);
+  const answer = [], brain = new Network(machine, readFileSync(player));
+  const spy = {
+    decide(each) {
+      const chosen = brain.decide(each);
+      brain.worth(each, at);
+      answer.push(...new Float64Array(machine.memory.buffer, at, LANES));
+      return chosen;
+    },
+  };
+  const seat = new Seat(game, spy);
+  for (let tick = 0; tick < ticks && !game.over; tick += 1) seat.tick();
+  writeFileSync(out, new Uint8Array(Float64Array.from(answer).buffer));
+}
+
+function chooses({ codes, player, out }) {
+  const given = new Int8Array(readFileSync(codes)), size = machine.size.observation;
+  const network = new Network(machine, readFileSync(player));
+  const answer = new Int8Array(2 * given.length / size);
+  for (let i = 0; i < given.length / size; i += 1) {
+    const seen = given.subarray(i * size, (i + 1) * size);
+    new Int8Array(machine.memory.buffer, machine.codes, size).set(seen);
+    const { spin, buttons } = network.choose(machine);
+    answer.set([spin, buttons], 2 * i);
+  }
+  writeFileSync(out, answer);
+}
+
 const began = performance.now();
-({ tape, inputs, decides })[job.what](job);
+({ tape, inputs, decides, thinks, chooses })[job.what](job);
 console.log(JSON.stringify({ seconds: (performance.now() - began) / 1000 }));

@@ -10,6 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from tempest_agent.envs.features.layout import FEATURE_SCALE, PLACE_CODE
 from tempest_agent.envs.machine.inputs import SPINNER_MAX
 from tempest_agent.envs.machine.memory import LANES
 
@@ -18,7 +19,7 @@ from .layout import Layout
 LANE_COUNTS = 16
 """Knob counts from one lane to the next; the claw stands at 0 to 15 of them within its lane."""
 
-_CODE_STEP = 8.0 / 127.0
+_CODE_STEP = PLACE_CODE / FEATURE_SCALE
 
 
 def claw_place(observation: Tensor, layout: Layout) -> Tensor:

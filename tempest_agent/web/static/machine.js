@@ -133,8 +133,11 @@ export class Expert {
     return action(calls.ask_expert(game.at, game.plan, weights));
   }
 
-  /** Write what each lane is worth to it, float64, after `decide`. */
-  worth(game, out) { game.machine.calls.worth_to_expert(game.at, game.plan, out); }
+  /** Write what each lane is worth to it, float64, after `decide`; false: these are no chances. */
+  worth(game, out) {
+    game.machine.calls.worth_to_expert(game.at, game.plan, out);
+    return false;
+  }
 }
 
 /** A trained network, from the bytes that Python's `network_file.py` writes. */
@@ -144,15 +147,20 @@ export class Network {
   }
 
   decide(game) {
-    const { calls, codes, scratch } = game.machine;
     game.observe();
-    return action(calls.ask_network(game.at, codes, this.at, scratch));
+    return this.choose(game.machine);
   }
 
-  /** Write what each lane is worth to it, float64, after `decide`. */
+  /** Decide by the observation in the memory of `machine`. */
+  choose({ calls, codes, scratch }) { return action(calls.ask_network(codes, this.at, scratch)); }
+
+  /**
+   * Write what each lane is worth to it, float64, after `decide`; true if these numbers are the
+   * chances that its policy goes there.
+   */
   worth(game, out) {
     const { calls, scratch } = game.machine;
-    calls.worth_to_network(game.at, scratch, out);
+    return calls.worth_to_network(game.at, this.at, scratch, out) !== 0;
   }
 }
 

@@ -18,18 +18,21 @@ export class Mind {
     if (game.waiting || game.over) return count;
     const taught = this.teacher.decide(game);
     const chosen = player.decide(game);
-    player.worth(game, this.at);
-    this.words = this.#words(chosen, taught, player instanceof Expert);
-    return this.machine.calls.draw_mind(game.at, list, this.at, chosen.spin, taught.spin);
+    const chances = player.worth(game, this.at);
+    this.words = this.#words(chosen, taught, chances, player instanceof Expert);
+    const { draw_mind } = this.machine.calls;
+    return draw_mind(game.at, list, this.at, chances ? 1 : 0, chosen.spin, taught.spin);
   }
 
-  #words(chosen, taught, isTeacher) {
+  #words(chosen, taught, chances, isTeacher) {
     const worth = [...new Float64Array(this.machine.memory.buffer, this.at, LANES)];
     const best = worth.filter((each) => each > KNOWN).sort((one, other) => other - one);
     const lines = [`Its action: ${described(chosen)}`];
     if (!isTeacher) lines.push(`The expert's: ${described(taught)}`);
     if (best.length > 1) {
-      lines.push(`Best lane ${best[0].toFixed(2)}, next ${best[1].toFixed(2)}`);
+      const shown = (each) => chances ? `${(100 * each).toFixed(1)} %` : each.toFixed(2);
+      const label = chances ? "Chance of its likeliest lane" : "Value of its best lane";
+      lines.push(`${label} ${shown(best[0])}, of the next ${shown(best[1])}`);
     }
     return lines.join("\n");
   }
