@@ -6,6 +6,7 @@ import hashlib
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from places import ROOT
 
 from tempest_agent.agent.checkpoints.checkpoint_files import read_checkpoint
 from tempest_agent.cli import cli
-from tempest_agent.envs.features.layout import PLAIN_FEATURES
+from tempest_agent.config import from_dict, load_config
 from tempest_agent.evaluation.players import CHAMPION, PLAYER_NAMES, find_player
 
 SHIPPED = Path(str(resources.files("tempest_agent.checkpoints") / "champion.pt"))
@@ -39,14 +40,14 @@ def test_the_champion_is_played_where_no_run_has_written_anything(name: str, her
     figures = json.loads(result.stdout)
     assert figures["policy"] == CHAMPION
     assert figures["checkpoint_sha256"] == hashlib.sha256(SHIPPED.read_bytes()).hexdigest()
-    assert figures["checkpoint_step"] == 8_500_096
+    assert figures["checkpoint_step"] == 3_000_064
     assert not list(here.iterdir())
 
 
-def test_the_champion_and_all_that_say_nothing_of_it_see_the_plain_observation() -> None:
-    content = read_checkpoint(SHIPPED)
-    assert content["config"]["game"]["observation"] == "features_plain"
-    assert content["layout"]["num_features"] == PLAIN_FEATURES
+def test_the_champion_is_of_the_recipe_that_bears_its_name() -> None:
+    config = from_dict(read_checkpoint(SHIPPED)["config"])
+    assert config == replace(load_config("champion"), run=config.run)
+    assert config.run == replace(load_config("champion").run, seed=config.run.seed)
 
 
 @pytest.mark.parametrize("absolute", [False, True])
@@ -61,7 +62,7 @@ def test_a_named_file_that_is_not_there_yet_is_said_to_be_the_champion(
     )
     played = run("play", name, "--max-ticks", "60")
     assert played.exit_code == 0, played.output
-    assert "checkpoint champion, step 8,500,096" in played.stderr
+    assert "checkpoint champion, step 3,000,064" in played.stderr
 
 
 def test_what_a_run_wrote_is_played_and_the_champion_stays(here: Path) -> None:

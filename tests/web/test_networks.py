@@ -27,9 +27,9 @@ BY_VALUES = ("network.acts=values",)
 
 
 def network_of(layout: Layout, *changes: str) -> QNetwork:
-    """An untrained network of the recipe with plans, narrower, whose actions differ much."""
+    """An untrained network of the shipped recipe, narrower, whose actions differ much."""
     narrow = ("network.hidden=[48]", "network.lane_width=16")
-    config = load_config("plans", [*narrow, *changes])
+    config = load_config("champion", [*narrow, *changes])
     torch.manual_seed(3)
     network = QNetwork(layout, config.network, config.learner).eval()
     with torch.no_grad():
