@@ -82,6 +82,12 @@ def test_auto_follows_from_who_teaches(overrides: tuple[str, ...], labels: str, 
     assert without_auto(config) == config
 
 
+@pytest.mark.parametrize("override", ["teacher.name=none", "learner.imitation=none"])
+def test_a_policy_that_nothing_teaches_does_not_play(override: str) -> None:
+    with pytest.raises(ConfigError, match=r"nothing teaches.*set network\.acts=values"):
+        without_auto(load_config("default", [override, "network.acts=policy"]))
+
+
 def test_a_file_and_overrides(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("learner:\n  gamma: 0.9\n  learning_rate: 1e-3\n")

@@ -273,6 +273,14 @@ class HybridDQN(OffPolicyAlgorithm):
     ) -> tuple[int, BaseCallback]:
         if self.env is None:
             raise UserError("the model has no environment to learn in; call set_env(env) first")
+        imitates = self.loop.teacher is not None and self.config.learner.imitation != "none"
+        taught = imitates or self.config.teacher.labels == "plans"
+        if self.learner.online.acts_by_policy and not taught:
+            raise UserError(
+                "its policy head plays (network.acts=policy), and nothing teaches it in this "
+                "environment; train it on GamesVecEnv(TempestGames(...)), or with tempest-agent "
+                "train --from FILE"
+            )
         check_callback(callback)
         loop = self.loop
         if reset_num_timesteps:

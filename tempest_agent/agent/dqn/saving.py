@@ -27,7 +27,7 @@ from tempest_agent.agent.checkpoints.checkpoint_schema import (
 )
 from tempest_agent.agent.checkpoints.run_checkpoints import MISFITS
 from tempest_agent.agent.games.spaces import spaces_from
-from tempest_agent.agent.games.tempest_games import PLAIN_LAYOUT, TEMPEST_LAYOUT
+from tempest_agent.agent.games.tempest_games import PLAIN_LAYOUT, TEMPEST_LAYOUT, TempestGames
 from tempest_agent.agent.learner.weights import PARAMETERS
 from tempest_agent.agent.loop.state import load_counters
 from tempest_agent.agent.loop.training_loop import TrainingLoop
@@ -37,6 +37,7 @@ from tempest_agent.envs.api.observations import PLAIN
 from tempest_agent.envs.messages import shown
 from tempest_agent.errors import UserError, one_line
 
+from .games_vec_env import GamesVecEnv
 from .policies import policy_name
 
 _REPLAY_STAMP = "replay"
@@ -61,6 +62,9 @@ def load_model(
     require_entries(path, content, PLAYER if is_player else RUN)
     try:
         config = from_dict(content["config"])
+        if not (isinstance(env, GamesVecEnv) and isinstance(env.games, TempestGames)):
+            # Other games have no states to value plans in.
+            config = replace(config, teacher=replace(config.teacher, labels="action"))
         layout = Layout(**content["layout"])
         policy = policy_name(config.network.encoder)
         model = cls(policy, env, config=config, device=device, _init_setup_model=False, **kwargs)

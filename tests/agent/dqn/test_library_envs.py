@@ -377,16 +377,20 @@ def test_the_shipped_player_can_be_loaded_and_trained_on() -> None:
     from importlib import resources
 
     path = Path(str(resources.files("tempest_agent.checkpoints") / "champion.pt"))
-    with pytest.raises(UserError, match="Tempest with obs_type='features_plain'"):
-        HybridDQN.load(path, env=tempest("make_vec"))
     plain = tempest("make_vec", obs_type="features_plain")
-    agent = HybridDQN.load(path, env=plain, learning_starts=16, batch_size=8)
-    codes = np.random.default_rng(0).integers(-127, 128, (20, 911)).astype(np.int8)
+    with pytest.raises(UserError, match="obs_type='features'"):
+        HybridDQN.load(path, env=plain)
+    agent = HybridDQN.load(path, env=tempest("make_vec"))
+    codes = np.random.default_rng(0).integers(-127, 128, (20, 1263)).astype(np.int8)
     actions, _ = agent.predict(codes.astype(np.float32) / np.float32(127.0), deterministic=True)
     spin, buttons = load_policy(path).act(codes, np.ones(20, np.bool_))
     assert [int(action["buttons"]) for action in actions] == buttons.tolist()
     places = [float(action["spinner"][0]) * 31.0 for action in actions]
     np.testing.assert_allclose(places, spin, atol=0.5001)
+    with pytest.raises(UserError, match=r"nothing teaches it.*GamesVecEnv\(TempestGames"):
+        agent.learn(40)
+    own = GamesVecEnv(TempestGames(2, GameConfig(max_ticks=120), 0))
+    agent = HybridDQN.load(path, env=own, learning_starts=16, batch_size=8)
     updates = agent.learner.updates
     agent.learn(40)
     assert agent.learner.updates > updates
