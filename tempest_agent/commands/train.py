@@ -240,6 +240,6 @@ def _config(source: str | None, overrides: list[str]) -> Config:
     from tempest_agent.config import ConfigError, load_config, without_auto
 
     try:
-        return without_auto(load_config(source or DEFAULT, overrides))
+        return without_auto(load_config(DEFAULT if source is None else source, overrides))
     except ConfigError as error:
         raise UserError(str(error)) from error

@@ -5,7 +5,7 @@ Sources, in order of precedence: ``key=value`` overrides such as ``learner.gamma
 say what would be right.
 """
 
-from .automatic import without_auto
+from .automatic import teaches_policy, without_auto
 from .config import Config, RunConfig
 from .learning_sections import GuardConfig, LearnerConfig, NetworkConfig, ReplayConfig
 from .loading import (
@@ -50,6 +50,7 @@ __all__ = [
     "read_tree",
     "setting",
     "settings",
+    "teaches_policy",
     "to_dict",
     "with_local",
     "without_auto",

@@ -14,6 +14,12 @@ PLANNED = ("expert", "planner")
 student learns from that teacher alone."""
 
 
+def teaches_policy(config: Config, has_teacher: bool) -> bool:
+    """Return whether anything teaches a policy head: plans, or the actions of a teacher."""
+    imitates = has_teacher and config.learner.imitation != "none"
+    return imitates or config.teacher.labels == "plans"
+
+
 def without_auto(config: Config) -> Config:
     """Return ``config`` with the choices that a run of the arcade's game makes for ``auto``.
 
@@ -21,22 +27,19 @@ def without_auto(config: Config) -> Config:
         ConfigError: a policy is to play that nothing teaches.
     """
     teacher, network = config.teacher, config.network
-    taught = teacher.name != "none" and config.learner.imitation != "none"
-    labels, acts = teacher.labels, network.acts
-    if labels == "auto":
+    if teacher.labels == "auto":
         fits = config.game.frame_skip == 1 and config.replay.storage != "device"
-        plans = taught and teacher.name in PLANNED and network.policy_head and fits
-        labels = "plans" if plans else "action"
-    if acts == "auto":
+        planned = teacher.name in PLANNED and config.learner.imitation != "none"
+        labels = "plans" if planned and network.policy_head and fits else "action"
+        config = dataclasses.replace(config, teacher=dataclasses.replace(teacher, labels=labels))
+    taught = teaches_policy(config, teacher.name != "none")
+    if network.acts == "auto":
         acts = "policy" if network.policy_head and taught else "values"
-    if acts == "policy" and labels == "action" and not taught:
+        config = dataclasses.replace(config, network=dataclasses.replace(network, acts=acts))
+    if network.acts == "policy" and not taught:
         raise ConfigError(
             "network.acts=policy plays by a policy head that nothing teaches: teacher.name="
             f"{shown(teacher.name)}, learner.imitation={config.learner.imitation}; set "
             "network.acts=values"
         )
-    return dataclasses.replace(
-        config,
-        teacher=dataclasses.replace(teacher, labels=labels),
-        network=dataclasses.replace(network, acts=acts),
-    )
+    return config

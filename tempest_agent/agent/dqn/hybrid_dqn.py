@@ -38,7 +38,7 @@ from tempest_agent.agent.loop.training_loop import TrainingLoop
 from tempest_agent.agent.networks.layout import Layout
 from tempest_agent.agent.replicas import ALONE, Replicas
 from tempest_agent.agent.seeds import generator_seed
-from tempest_agent.config import Config
+from tempest_agent.config import Config, teaches_policy
 from tempest_agent.envs.api.sb3_vec_env import as_vec_env
 from tempest_agent.errors import UserError, brief
 
@@ -273,8 +273,7 @@ class HybridDQN(OffPolicyAlgorithm):
     ) -> tuple[int, BaseCallback]:
         if self.env is None:
             raise UserError("the model has no environment to learn in; call set_env(env) first")
-        imitates = self.loop.teacher is not None and self.config.learner.imitation != "none"
-        taught = imitates or self.config.teacher.labels == "plans"
+        taught = teaches_policy(self.config, self.loop.teacher is not None)
         if self.learner.online.acts_by_policy and not taught:
             raise UserError(
                 "its policy head plays (network.acts=policy), and nothing teaches it in this "

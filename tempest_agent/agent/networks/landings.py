@@ -27,12 +27,17 @@ def claw_place(observation: Tensor, layout: Layout) -> Tensor:
 
     In counts from the low edge of the lane where it stands now, for features ``(B, F)``.
     """
+    if not layout.pending_spins:
+        return place_in_lane(observation[:, layout.lane_position])
+    return _after_pending(observation, layout, *edges(observation, layout))
+
+
+def _after_pending(observation: Tensor, layout: Layout, lowest: Tensor, highest: Tensor) -> Tensor:
+    """Return ``claw_place`` where the rim ends at ``lowest`` and ``highest``, ``(B,)`` each."""
     claw = place_in_lane(observation[:, layout.lane_position])
-    if layout.pending_spins:
-        lowest, highest = edges(observation, layout)
-        for index in layout.pending_spins:
-            counts = (observation[:, index].float() * SPINNER_MAX).round().to(torch.int64)
-            claw = torch.minimum(torch.maximum(claw - counts, lowest), highest)
+    for index in layout.pending_spins:
+        counts = (observation[:, index].float() * SPINNER_MAX).round().to(torch.int64)
+        claw = torch.minimum(torch.maximum(claw - counts, lowest), highest)
     return claw
 
 
@@ -47,7 +52,7 @@ def landings(observation: Tensor, layout: Layout) -> tuple[Tensor, Tensor]:
         int64 ``(B,)`` and ``(B, 63)``, in counts from the low edge of the lane where it stands.
     """
     lowest, highest = edges(observation, layout)
-    claw = claw_place(observation, layout)
+    claw = _after_pending(observation, layout, lowest, highest)
     turns = torch.arange(-SPINNER_MAX, SPINNER_MAX + 1, device=observation.device)
     landed = claw.unsqueeze(1) - turns
     landed = torch.minimum(torch.maximum(landed, lowest.unsqueeze(1)), highest.unsqueeze(1))
